@@ -1,0 +1,2 @@
+//! The `podwire` command.
+fn main() {}

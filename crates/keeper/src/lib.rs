@@ -1,0 +1,1 @@
+//! What a node knows about its attachments: what lives, what leaked.

@@ -1,0 +1,2 @@
+//! The multi-call plugin program.
+fn main() {}

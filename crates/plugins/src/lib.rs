@@ -1,0 +1,1 @@
+//! Every CNI reference plugin in one small program.

@@ -1,0 +1,1 @@
+//! Kernel objects that CNI plugins put on a host, each made, checked, removed and collected the same way.

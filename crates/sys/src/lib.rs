@@ -1,0 +1,1 @@
+//! Linux for container networking: namespaces, locks, atomic files, sysctl, child processes.

@@ -1,0 +1,1 @@
+//! Private namespaces, fake plugins and probes for Podwire's own tests.

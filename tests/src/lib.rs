@@ -1,0 +1,1 @@
+//! System tests on real namespaces: see the files in `tests/`.
