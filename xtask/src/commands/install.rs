@@ -1,0 +1,63 @@
+//! `cargo xtask install`: puts the programs where a runtime looks for them.
+
+use std::path::{Path, PathBuf};
+
+use super::{build, no_more, take_value};
+use crate::process::{command, output};
+use crate::{Result, workspace};
+
+/// Builds, copies `podwire-cni` into the plugin folder, and links it there
+/// under the name of every plugin it serves. Each name changes in one step, so
+/// a runtime that executes plugins meanwhile finds the old or the new program.
+///
+/// # Errors
+/// When `--cni-bin-dir` is missing, the build fails or a folder can't be written.
+pub(super) fn run(arguments: &[String]) -> Result<()> {
+    let mut arguments = arguments.to_vec();
+    let plugins = take_value(&mut arguments, "--cni-bin-dir")?;
+    let programs = take_value(&mut arguments, "--bin-dir")?;
+    no_more(&arguments)?;
+    let plugins = PathBuf::from(plugins.ok_or("--cni-bin-dir DIR is needed, as in /opt/cni/bin")?);
+
+    build::run(&[])?;
+    let dist = workspace::dist();
+    std::fs::create_dir_all(&plugins)
+        .map_err(|error| format!("can't make {}: {error}", plugins.display()))?;
+    let multi_call = plugins.join("podwire-cni");
+    build::replace(&dist.join("podwire-cni"), &multi_call)?;
+    let names = plugin_names(&multi_call)?;
+    for name in &names {
+        link(&multi_call, &plugins.join(name))?;
+    }
+    println!("  {}: {}", plugins.display(), names.join(" "));
+
+    if let Some(programs) = programs.map(PathBuf::from) {
+        std::fs::create_dir_all(&programs)
+            .map_err(|error| format!("can't make {}: {error}", programs.display()))?;
+        build::replace(&dist.join("podwire"), &programs.join("podwire"))?;
+        println!("  {}: podwire", programs.display());
+    }
+    Ok(())
+}
+
+/// Asks the program which plugins it serves.
+fn plugin_names(program: &Path) -> Result<Vec<String>> {
+    let program = program.canonicalize()?;
+    let listed = output(command(&program.to_string_lossy()).arg("--list-plugins"))?;
+    let names: Vec<String> = listed.lines().map(str::trim).map(str::to_owned).collect();
+    let plain = |name: &String| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    if names.is_empty() || !names.iter().all(plain) {
+        return Err(format!("{} lists no usable plugin names: {names:?}", program.display()).into());
+    }
+    Ok(names)
+}
+
+/// Makes `to` a hard link to `from`, replacing what is there in one step.
+fn link(from: &Path, to: &Path) -> Result<()> {
+    let temporary = to.with_extension(format!("link-{}", std::process::id()));
+    std::fs::hard_link(from, &temporary)?;
+    std::fs::rename(&temporary, to)?;
+    Ok(())
+}
