@@ -1,1 +1,32 @@
-//! Linux for container networking: namespaces, locks, atomic files, sysctl, child processes.
+//! Linux for container networking: namespaces, mounts, locks, atomic files,
+//! sysctl and child processes.
+//!
+//! This crate turns kernel interfaces into types that can't be used wrongly: a
+//! network namespace that is always left again, a lock that is always released,
+//! a file that never appears half-written, a child that never outlives its
+//! deadline. It knows nothing of CNI, of netlink or of JSON, and holds no state.
+//!
+//! `unsafe` appears only where rustix offers no safe call; each block says why
+//! it is sound.
+//!
+//! ```no_run
+//! use podwire_sys::netns::NetNs;
+//!
+//! let namespace = NetNs::open("/run/netns/blue")?;
+//! let forwarding = namespace.run(|| podwire_sys::sysctl::read(&["net", "ipv4", "ip_forward"]))?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![allow(unsafe_code)] // setns, getsockopt and fork need it; see the SAFETY lines.
+
+pub mod boot;
+mod error;
+pub mod file;
+pub mod identity;
+pub mod lock;
+pub mod mount;
+pub mod netns;
+pub mod process;
+pub mod random;
+pub mod sysctl;
+
+pub use error::PathError;

@@ -1,0 +1,16 @@
+//! Files that are whole or absent, read with a bound.
+//!
+//! State of a network must survive a crash at any instruction: new content is
+//! written beside its place and appears there in one step (B002, B088).
+
+mod atomic;
+mod directory;
+mod linked;
+mod read;
+mod temporary;
+
+pub use atomic::{Durability, write_atomic};
+pub use directory::{create_dir_all, quarantine, regular_files, walk_regular_files};
+pub use linked::{Linked, create_linked};
+pub use read::read_bounded;
+pub use temporary::{is_temporary_name, remove_abandoned_temporaries};

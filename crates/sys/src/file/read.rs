@@ -1,0 +1,84 @@
+//! Reading a file that someone else wrote.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::PathError;
+use crate::error::at;
+
+/// Reads all of the plain file `path`, at most `limit` bytes. Symbolic links are
+/// followed; FIFOs and devices are refused without blocking.
+///
+/// # Errors
+/// `FileTooLarge` beyond the limit, `InvalidInput` for what isn't a plain file, else
+/// what the kernel said.
+pub fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>, PathError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(at("reading", path))?;
+    let stat = rustix::fs::fstat(&file).map_err(at("reading", path))?;
+    let refused =
+        |kind, reason: String| PathError::new("reading", path, io::Error::new(kind, reason));
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(refused(io::ErrorKind::InvalidInput, "it is not a plain file".to_owned()));
+    }
+    let too_large =
+        || refused(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
+    // Files of /proc say that they have no size.
+    let expected = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+    if expected > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(expected + 1);
+    loop {
+        if bytes.len() > limit {
+            return Err(too_large());
+        }
+        if bytes.capacity() == bytes.len() {
+            bytes.reserve(4096);
+        }
+        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(PathError::new("reading", path, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_up_to_the_limit_and_not_beyond() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        std::fs::write(&path, "12345").unwrap();
+        assert_eq!(read_bounded(&path, 5).unwrap(), b"12345");
+        let error = read_bounded(&path, 4).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(error.to_string().contains("4 bytes"), "{error}");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(read_bounded(&path, 0).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_file_of_proc_is_read_whole_and_bounded() {
+        assert!(!read_bounded(Path::new("/proc/self/status"), 1 << 16).unwrap().is_empty());
+        let error = read_bounded(Path::new("/proc/self/status"), 10).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[test]
+    fn other_things_are_refused_without_waiting() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        for path in [fifo.as_path(), directory.path(), Path::new("/dev/zero")] {
+            let error = read_bounded(path, 100).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}", path.display());
+        }
+    }
+}
