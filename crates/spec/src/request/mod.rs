@@ -1,0 +1,8 @@
+//! The request: what a runtime writes to a plugin's standard input
+//! (specification, section 3 "Deriving execution configuration").
+
+mod attachments;
+mod incoming;
+
+pub use attachments::{ValidAttachment, ValidAttachments};
+pub use incoming::PluginRequest;
