@@ -101,7 +101,8 @@ fn forbidden_in_code() -> Vec<(String, &'static str, &'static [&'static str])> {
         (["to", "do!("].concat(), "an unfinished piece", &[]),
         (["unimplement", "ed!("].concat(), "an unfinished piece", &[]),
         (["#[ign", "ore"].concat(), "a test that doesn't run", &[]),
-        (["thread::sl", "eep("].concat(), "wait on an event with a deadline", MAY_SLEEP),
+        (["thread::sl", "eep"].concat(), "wait on an event with a deadline", MAY_SLEEP),
+        (["nanosl", "eep("].concat(), "wait on an event with a deadline", MAY_SLEEP),
         (["allow(unsafe", "_code"].concat(), "only sys, netlink and testkit may", UNSAFE),
         (["expect(unsafe", "_code"].concat(), "only sys, netlink and testkit may", UNSAFE),
     ]
