@@ -21,11 +21,11 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
 
     build::run(&[])?;
     let dist = workspace::dist();
+    let names = plugin_names(&dist.join("podwire-cni"))?;
     std::fs::create_dir_all(&plugins)
         .map_err(|error| format!("can't make {}: {error}", plugins.display()))?;
     let multi_call = plugins.join("podwire-cni");
     build::replace(&dist.join("podwire-cni"), &multi_call)?;
-    let names = plugin_names(&multi_call)?;
     for name in &names {
         link(&multi_call, &plugins.join(name))?;
     }
@@ -60,4 +60,49 @@ fn link(from: &Path, to: &Path) -> Result<()> {
     std::fs::hard_link(from, &temporary)?;
     std::fs::rename(&temporary, to)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Path, PathBuf};
+
+    use super::{build, link, plugin_names};
+
+    fn program(name: &str, script: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let program = folder.join("podwire-cni");
+        let source = folder.join("source");
+        std::fs::write(&source, script).unwrap();
+        build::replace(&source, &program).unwrap();
+        std::fs::remove_file(&source).unwrap();
+        program
+    }
+
+    fn inode(path: &Path) -> u64 {
+        std::fs::metadata(path).unwrap().ino()
+    }
+
+    #[test]
+    fn an_older_install_is_replaced_and_no_temporary_name_is_left() {
+        let multi_call = program("install", "#!/bin/sh\nprintf 'bridge\\nhost-local\\n'\n");
+        let folder = multi_call.parent().unwrap();
+        std::fs::write(folder.join("bridge"), "an older one").unwrap();
+        let names = plugin_names(&multi_call).unwrap();
+        assert_eq!(names, ["bridge", "host-local"]);
+        for name in &names {
+            link(&multi_call, &folder.join(name)).unwrap();
+            assert_eq!(inode(&folder.join(name)), inode(&multi_call));
+        }
+        assert_eq!(std::fs::read_dir(folder).unwrap().count(), 3);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_leaves_the_folder_is_refused() {
+        let multi_call = program("escape", "#!/bin/sh\necho ../../bin/sh\n");
+        assert!(plugin_names(&multi_call).is_err());
+        std::fs::remove_dir_all(multi_call.parent().unwrap()).unwrap();
+    }
 }
