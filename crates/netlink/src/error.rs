@@ -72,6 +72,8 @@ pub enum Cause {
     /// The request can't be expressed: too long for its message or attribute,
     /// or a value out of its range.
     Unrepresentable(&'static str),
+    /// This kernel lacks what was asked; the text names it.
+    Unsupported(String),
 }
 
 /// The kernel's answer to a request that it refused.
@@ -151,7 +153,11 @@ impl Error {
     /// Whether this kernel lacks what was asked (`EOPNOTSUPP`,
     /// `EAFNOSUPPORT`, `EPROTONOSUPPORT`).
     pub fn is_unsupported(&self) -> bool {
-        matches!(self.errno(), Some(Errno::OPNOTSUPP | Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT))
+        matches!(self.cause, Cause::Unsupported(_))
+            || matches!(
+                self.errno(),
+                Some(Errno::OPNOTSUPP | Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT)
+            )
     }
 
     /// Whether trying the same again may help: the deadline passed, a listing
@@ -209,6 +215,7 @@ impl fmt::Display for Cause {
             ),
             Self::Malformed(what) => write!(formatter, "unreadable answer of the kernel: {what}"),
             Self::Unrepresentable(what) => write!(formatter, "can't be expressed: {what}"),
+            Self::Unsupported(what) => write!(formatter, "this kernel lacks {what}"),
         }
     }
 }

@@ -32,6 +32,7 @@ pub mod attribute;
 pub mod error;
 pub mod exchange;
 pub mod message;
+pub mod nft;
 pub mod socket;
 
 pub use error::Error;
