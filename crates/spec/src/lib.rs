@@ -19,6 +19,7 @@
 //! implementation where the field depends on it; each item says which.
 
 pub mod address;
+pub mod config;
 pub mod error;
 pub mod id;
 pub mod json;

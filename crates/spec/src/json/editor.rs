@@ -36,6 +36,12 @@ impl<'a> Editor<'a> {
         self.entries.insert(key, json.into());
     }
 
+    /// Sets a key to a value that is JSON already, and leaves those alone that
+    /// differ from it in case: for maps whose keys are data.
+    pub fn insert_exact(&mut self, key: impl Into<Cow<'a, str>>, json: impl Into<Cow<'a, str>>) {
+        self.entries.insert(key.into(), json.into());
+    }
+
     /// Sets a key to a string.
     pub fn set_string(&mut self, key: impl Into<Cow<'a, str>>, value: &str) {
         let mut text = String::with_capacity(value.len() + 2);

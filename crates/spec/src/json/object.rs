@@ -106,6 +106,14 @@ impl<'a> Object<'a> {
         self.members.iter().rev().find(|member| member.key == key).map(|member| member.value)
     }
 
+    /// The value of the last entry with exactly this key; `null` counts as
+    /// absent.
+    pub fn get_exact(&self, key: &str) -> Option<Value<'a>> {
+        self.raw_exact(key)
+            .filter(|text| Kind::of(text) != Kind::Null)
+            .map(|text| Value::new(text, self.path_of(key)))
+    }
+
     /// The path of one of the object's keys.
     pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }

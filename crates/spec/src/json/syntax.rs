@@ -86,14 +86,8 @@ impl SyntaxError {
             return known;
         }
         let found = match serde_json::from_str::<serde::de::IgnoredAny>(rest) {
-            Ok(_) => match Kind::of(rest) {
-                Kind::Null => "expected a JSON object, found null",
-                Kind::Boolean => "expected a JSON object, found true or false",
-                Kind::Number => "expected a JSON object, found a number",
-                Kind::String => "expected a JSON object, found a string",
-                Kind::Array | Kind::Object => "expected a JSON object, found an array",
-            },
-            Err(_) => "expected a JSON object, found something that is not JSON",
+            Ok(_) => format!("expected a JSON object, found {}", Kind::of(rest).in_words()),
+            Err(_) => "expected a JSON object, found something that is not JSON".to_owned(),
         };
         Self::new(text, start, found)
     }

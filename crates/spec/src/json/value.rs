@@ -27,6 +27,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The type in words, with its article.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "true or false",
+            Self::Number => "a number",
+            Self::String => "a string",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
+
     /// The type of a value's text, by its first letter.
     pub fn of(text: &str) -> Self {
         match text.trim_start().as_bytes().first() {

@@ -2,7 +2,9 @@
 //! (specification, section 3 "Deriving execution configuration").
 
 mod attachments;
+mod build;
 mod incoming;
 
 pub use attachments::{ValidAttachment, ValidAttachments};
+pub use build::{CapabilityArguments, RequestInputs, build};
 pub use incoming::PluginRequest;
