@@ -150,6 +150,15 @@ impl Error {
         matches!(self.errno(), Some(Errno::PERM | Errno::ACCESS))
     }
 
+    /// Whether there's no route (`ENETUNREACH`, `EHOSTUNREACH`, or what a
+    /// route that refuses packets answers: `EACCES`, `EINVAL`).
+    pub(crate) fn is_no_way(&self) -> bool {
+        matches!(
+            self.refused(),
+            Some(Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::ACCESS | Errno::INVAL)
+        )
+    }
+
     /// Whether this kernel lacks what was asked (`EOPNOTSUPP`,
     /// `EAFNOSUPPORT`, `EPROTONOSUPPORT`).
     pub fn is_unsupported(&self) -> bool {

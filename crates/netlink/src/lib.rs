@@ -33,6 +33,7 @@ pub mod error;
 pub mod exchange;
 pub mod message;
 pub mod nft;
+pub mod route;
 pub mod socket;
 
 pub use error::Error;
