@@ -1,0 +1,95 @@
+//! Which recorded attachments still have their namespace: for `--keep-live`,
+//! where an operator asks to keep what lives.
+//!
+//! Conservative in what it calls dead: a namespace counts as dead only if its
+//! path was recorded and now leads to nothing, or to something that is no
+//! namespace. It counts as alive if any namespace is there, even a stranger's,
+//! and as unknown (so kept) if the path can't be looked at or the directory
+//! that held it is missing too, as it is in another mount namespace.
+
+use std::path::Path;
+
+use podwire_spec::id::{AttachmentKey, NetworkName};
+use podwire_sys::netns::{NetNs, OpenError};
+
+use crate::error::RuntimeError;
+use crate::operations::ValidSet;
+use crate::store::{Listing, Record, State, Unreadable};
+
+/// Whether an attachment's namespace is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// A namespace is at the recorded path.
+    Alive,
+    /// None is.
+    Dead,
+    /// It can't be told.
+    Unknown,
+}
+
+impl Liveness {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Dead => "dead",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Looks for the namespace of a recorded attachment.
+pub fn liveness(record: &Record) -> Liveness {
+    if record.netns.is_empty() {
+        return Liveness::Unknown;
+    }
+    let path = Path::new(&record.netns);
+    match NetNs::open(path) {
+        Ok(_) => Liveness::Alive,
+        Err(OpenError::NotANamespace { .. }) => Liveness::Dead,
+        Err(OpenError::Missing { .. }) if path.starts_with("/proc") => Liveness::Dead,
+        Err(OpenError::Missing { .. }) => {
+            if path.parent().is_some_and(Path::is_dir) {
+                Liveness::Dead
+            } else {
+                Liveness::Unknown
+            }
+        }
+        Err(OpenError::Io { .. }) => Liveness::Unknown,
+    }
+}
+
+/// The attachments of `network` to keep when those without a namespace are to
+/// go: finished ones that are alive or can't be told.
+///
+/// # Errors
+/// If a record that may be one of this network can't be understood: what it
+/// tells of may live, and plugins would remove it. `podwire doctor` shows
+/// such files; a DEL of the attachment sets them aside.
+pub fn keep_live(network: &NetworkName, listing: &Listing) -> Result<ValidSet, RuntimeError> {
+    let may_be_ours = |unreadable: &&Unreadable| {
+        unreadable.path.file_name().is_some_and(|name| {
+            let name = name.as_encoded_bytes();
+            let rest = name.strip_prefix(network.as_str().as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"-") || rest.starts_with(b":"))
+        })
+    };
+    if let Some(unreadable) = listing.unreadable.iter().find(may_be_ours) {
+        return Err(RuntimeError::Record {
+            path: unreadable.path.clone(),
+            reason: format!(
+                "{}; whether its attachment lives can't be told, so nothing is collected; name \
+                 what to keep, or delete the attachment",
+                unreadable.reason
+            ),
+        });
+    }
+    let keys = listing.attachments.iter().filter_map(|stored| {
+        let record = &stored.record;
+        let keep = record.key.network == *network
+            && record.state == State::Attached
+            && liveness(record) != Liveness::Dead;
+        keep.then(|| record.key.clone())
+    });
+    Ok(ValidSet::of(keys.map(|AttachmentKey { container_id, ifname, .. }| (container_id, ifname))))
+}

@@ -1,0 +1,179 @@
+//! GC: removing what belongs to no valid attachment.
+
+use podwire_spec::id::{AttachmentKey, PluginType};
+use podwire_spec::operation::Operation;
+use podwire_spec::request::{RequestInputs, ValidAttachment};
+
+use super::ValidSet;
+use super::chain::Chain;
+use super::known::Known;
+use super::versions;
+use crate::attachment::Attachment;
+use crate::deadlines::Clock;
+use crate::error::RuntimeError;
+use crate::load::Network;
+use crate::locks::NetworkLock;
+use crate::runtime::Runtime;
+use crate::store::{State, Stored};
+
+/// How GC is to go about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GcMode {
+    /// It collects.
+    #[default]
+    Collect,
+    /// It only says what it would collect.
+    DryRun,
+}
+
+/// One attachment that GC found not to be valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stale {
+    /// The attachment.
+    pub attachment: AttachmentKey,
+    /// How far its record says it had come.
+    pub state: State,
+    /// Whether it is removed; always false in a dry run.
+    pub removed: bool,
+}
+
+/// What GC did, or would do.
+#[derive(Debug, Default)]
+pub struct GcReport {
+    /// The configuration says `disableGC`: nothing was done.
+    pub disabled: bool,
+    /// Recorded attachments that are not valid.
+    pub stale: Vec<Stale>,
+    /// Plugins that were (or would be) told to collect what they know of.
+    pub plugins: Vec<PluginType>,
+    /// All that went wrong; GC goes on after each (B056).
+    pub failures: Vec<RuntimeError>,
+}
+
+impl GcReport {
+    /// Whether nothing went wrong.
+    pub fn is_clean(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+impl Runtime {
+    /// Removes what belongs to attachments of `network` that are not in
+    /// `valid`: first those that are recorded, finished or not, each by a DEL
+    /// with its own recorded configuration and arguments (B037); then, from
+    /// 1.1.0 on, every plugin is told to collect by itself.
+    ///
+    /// No ADD or DEL of the network runs beside it. A failure stops nothing;
+    /// all are in the report, which the caller must look at.
+    ///
+    /// # Errors
+    /// Only if nothing could be begun: the network is in use, or the store
+    /// can't be listed (a store that can't be read is no empty one).
+    pub fn gc(
+        &self,
+        network: &Network,
+        valid: &ValidSet,
+        mode: GcMode,
+    ) -> Result<GcReport, RuntimeError> {
+        let mut report = GcReport::default();
+        let list = network.list();
+        if list.disable_gc {
+            report.disabled = true;
+            return Ok(report);
+        }
+        let lock = match mode {
+            GcMode::Collect => Some(self.locks.network_exclusive(network.name())?),
+            GcMode::DryRun => None,
+        };
+        let listing = self.store.list()?;
+        report.failures.extend(
+            listing
+                .unreadable
+                .into_iter()
+                .map(|file| RuntimeError::Record { path: file.path, reason: file.reason }),
+        );
+        let is_stale = |stored: &Stored| {
+            stored.record.key.network == *network.name() && !valid.contains(&stored.record.key)
+        };
+        for stored in listing.attachments.into_iter().filter(is_stale) {
+            let mut stale =
+                Stale { attachment: stored.record.key, state: stored.record.state, removed: false };
+            if let Some(lock) = &lock {
+                match self.collect(network, &stale.attachment, lock) {
+                    Ok(()) => stale.removed = true,
+                    Err(cause) => report.failures.push(RuntimeError::StaleNotRemoved {
+                        attachment: stale.attachment.clone(),
+                        cause: Box::new(cause),
+                    }),
+                }
+            }
+            report.stale.push(stale);
+        }
+        if versions::supports(list, Operation::Gc) {
+            self.tell_plugins(network, valid, lock.as_ref(), &mut report);
+        }
+        if let Some(lock) = lock {
+            if let Err(error) = self.store.sweep() {
+                report.failures.push(error);
+            }
+            drop(lock);
+            self.locks.tidy_network(network.name());
+        }
+        Ok(report)
+    }
+
+    /// Deletes one stale attachment.
+    fn collect(
+        &self,
+        network: &Network,
+        key: &AttachmentKey,
+        lock: &NetworkLock,
+    ) -> Result<(), RuntimeError> {
+        let container_lock = self.locks.container_for_gc(&key.container_id)?;
+        let known = Known::find(self, key)?;
+        let attachment = Attachment::new(key.container_id.clone(), key.ifname.clone());
+        known.delete(self, Some(network), &attachment, lock)?;
+        container_lock.retire();
+        Ok(())
+    }
+
+    /// Runs GC over the list; every plugin, whatever the others say.
+    fn tell_plugins(
+        &self,
+        network: &Network,
+        valid: &ValidSet,
+        lock: Option<&NetworkLock>,
+        report: &mut GcReport,
+    ) {
+        let list = network.list();
+        let valid: Vec<ValidAttachment> = valid
+            .iter()
+            .map(|(container_id, ifname)| ValidAttachment {
+                container_id: container_id.to_string(),
+                ifname: ifname.to_string(),
+            })
+            .collect();
+        let chain = Chain {
+            runtime: self,
+            list,
+            operation: Operation::Gc,
+            target: None,
+            clock: Clock::start(self.deadlines.operation, self.deadlines.plugin),
+            lock,
+            cancellable: false,
+        };
+        let inputs = RequestInputs {
+            valid_attachments: Some(&valid),
+            strip_capabilities: self.strip_capabilities,
+            ..RequestInputs::default()
+        };
+        for (index, plugin) in list.plugins.iter().enumerate() {
+            report.plugins.push(plugin.plugin_type.clone());
+            if lock.is_some()
+                && let Err(error) = chain.call(index, plugin, &inputs)
+            {
+                report.failures.push(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The operations of a runtime, one file each. They share how a list of
+//! plugins is run (`chain`), what is known of an attachment (`known`) and what
+//! its version allows (`versions`).
+
+mod add;
+mod chain;
+mod check;
+mod del;
+mod gc;
+mod known;
+mod network_ref;
+mod status;
+mod valid;
+mod versions;
+
+pub use add::{Attached, Existing};
+pub use check::Checked;
+pub use del::Deleted;
+pub use gc::{GcMode, GcReport, Stale};
+pub use known::Source;
+pub use network_ref::NetworkRef;
+pub use status::Status;
+pub use valid::ValidSet;
