@@ -125,3 +125,49 @@ fn other_things_are_not_a_namespace() {
         }
     }
 }
+
+/// A user namespace may enter a network namespace that it made, but not return to
+/// one that it does not own.
+#[test]
+fn without_a_way_back_nothing_runs() {
+    isolated(|| {
+        // A process with one thread is needed for a new user namespace: a child.
+        let child = "mount -t tmpfs t /run && exec \"$0\" --exact --nocapture \
+                     netns::tests::in_a_user_namespace";
+        let output = std::process::Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", child])
+            .arg(std::env::current_exe().unwrap())
+            .env(MARK, "1")
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("refused: Operation not permitted"), "{text}");
+    });
+}
+
+/// Set for the child of the test above.
+const MARK: &str = "PODWIRE_TEST_USER_NAMESPACE";
+
+/// The other half of the test above; on its own, outside a user namespace of ours,
+/// the same steps must succeed.
+#[test]
+fn in_a_user_namespace() {
+    isolated(|| {
+        let is_child = std::env::var_os(MARK).is_some();
+        let directory = tempfile::tempdir_in("/run").unwrap();
+        if !is_child {
+            private_mounts(directory.path());
+        }
+        let path = directory.path().join("blue");
+        NamedNetNs::create(&path).unwrap();
+        let mut has_run = false;
+        let result = NetNs::open(&path).unwrap().run(|| has_run = true);
+        assert_eq!(has_run, !is_child);
+        match result {
+            Ok(()) => assert!(!is_child),
+            Err(error) => println!("refused: {error}"),
+        }
+        NamedNetNs::remove(&path).unwrap();
+    });
+}
