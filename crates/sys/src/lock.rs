@@ -23,8 +23,8 @@ pub use holder::Holder;
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 /// The first pause; it doubles from try to try.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
-/// How often a lock file may vanish under us before that is an error.
-const VANISHED_TRIES: u32 = 100;
+/// For how long at least a lock file may vanish under us before that is an error.
+const VANISHING: Duration = Duration::from_secs(1);
 
 /// Who else may hold the lock at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl FileLock {
     /// [`LockError::TimedOut`] names the holder; [`LockError::File`] the fault.
     pub fn acquire(path: &Path, sharing: Sharing, wait: Duration) -> Result<Self, LockError> {
         let started = Instant::now();
-        for _ in 0..VANISHED_TRIES {
+        loop {
             let fd = open(path)?;
             wait_for(&fd, path, sharing, started, wait)?;
             if is_at(&fd, path)? {
@@ -117,8 +117,27 @@ impl FileLock {
             }
             // Someone removed the file between our open and our lock; a lock on a
             // file without a name keeps no one out.
+            if started.elapsed() > wait.max(VANISHING) {
+                let operation = "keeping (it is removed again and again)";
+                return Err(PathError::new(operation, path, Errno::STALE).into());
+            }
         }
-        Err(PathError::new("keeping (it is removed again and again)", path, Errno::STALE).into())
+    }
+
+    /// Removes the lock file and then gives up the lock. Only for an exclusive lock:
+    /// who waits meanwhile notices and takes a new file.
+    ///
+    /// # Errors
+    /// When the file can't be removed; a shared lock is refused with `InvalidInput`.
+    /// The lock is given up in any case.
+    pub fn remove(self) -> Result<(), PathError> {
+        if self.sharing == Sharing::Shared {
+            return Err(PathError::new("removing the shared lock", &self.path, Errno::INVAL));
+        }
+        match rustix::fs::unlink(&self.path) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(PathError::new("removing the lock", &self.path, error)),
+        }
     }
 
     /// The lock file.
@@ -299,6 +318,27 @@ mod tests {
         let mode = std::fs::metadata(path.parent().unwrap()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn removing_a_lock_file_keeps_the_exclusion() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let inside = std::sync::atomic::AtomicU32::new(0);
+        let turn = || {
+            for _ in 0..200 {
+                let lock = FileLock::exclusive(&path, Duration::from_secs(20)).unwrap();
+                let before = inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                assert_eq!(before, 0, "two holders at once");
+                inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                lock.remove().unwrap();
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(turn))));
+        assert!(!path.exists());
+        let shared = FileLock::shared(&path, SOON).unwrap();
+        assert!(shared.remove().is_err());
+        assert!(path.exists());
     }
 
     #[test]

@@ -1,0 +1,97 @@
+//! Killing a process at a counted system call.
+//!
+//! The process is traced (ptrace(2)); when it is about to make its n-th system call
+//! its whole group gets SIGKILL, and that call is not made. Its threads are counted
+//! with it, programs that it starts are not.
+
+mod names;
+mod trace;
+
+use std::io::{Read, Seek, Write};
+use std::process::Command;
+
+pub use names::syscall_name;
+
+use crate::command::Output;
+
+/// What became of a process that was to be killed.
+#[derive(Debug, Clone)]
+pub enum Killed {
+    /// It was killed.
+    At {
+        /// The system call that it did not make any more, with its count.
+        call: SystemCall,
+        /// What it had printed until then, exit code 137.
+        output: Output,
+    },
+    /// It ended by itself before.
+    Finished {
+        /// How many system calls it made.
+        calls: u64,
+        /// What it printed and how it ended.
+        output: Output,
+    },
+}
+
+/// A system call of a traced process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemCall {
+    /// Which one since exec, counted from 1.
+    pub count: u64,
+    /// Its number in the kernel's table.
+    pub number: u64,
+}
+
+impl std::fmt::Display for SystemCall {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match syscall_name(self.number) {
+            Some(name) => write!(formatter, "{name} (call {})", self.count),
+            None => write!(formatter, "system call {} (call {})", self.number, self.count),
+        }
+    }
+}
+
+impl Killed {
+    /// Whether it was killed, as opposed to ended.
+    pub fn is_killed(&self) -> bool {
+        matches!(self, Self::At { .. })
+    }
+}
+
+/// Counts the system calls of a whole run: the upper bound for places to kill at.
+#[track_caller]
+pub fn count(command: Command, stdin: &[u8]) -> u64 {
+    match run_and_kill(command, stdin, u64::MAX) {
+        Killed::Finished { calls, .. } => calls,
+        Killed::At { call, .. } => panic!("made {call}"),
+    }
+}
+
+/// Runs a command and kills it when it is about to make its `number`-th system call
+/// after exec. Programs that it started by then are killed too.
+#[track_caller]
+pub fn run_and_kill(mut command: Command, stdin: &[u8], number: u64) -> Killed {
+    // Files instead of pipes: no one has to read while the process is traced.
+    let mut input = tempfile::tempfile().unwrap();
+    input.write_all(stdin).unwrap();
+    input.rewind().unwrap();
+    let (mut output, mut errors) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    command.stdin(input);
+    command.stdout(output.try_clone().unwrap());
+    command.stderr(errors.try_clone().unwrap());
+    let shown = format!("{command:?}");
+    let end = trace::until(&mut command, number)
+        .unwrap_or_else(|error| panic!("tracing {shown}: {error}"));
+    let read = |file: &mut std::fs::File| {
+        let mut text = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut text).unwrap();
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    let (stdout, stderr) = (read(&mut output), read(&mut errors));
+    let output = Output { command: shown, code: end.code, stdout, stderr };
+    match end.killed_at {
+        Some(call) => Killed::At { call, output },
+        None => Killed::Finished { calls: end.calls, output },
+    }
+}
