@@ -19,13 +19,18 @@
 //! implementation where the field depends on it; each item says which.
 
 pub mod address;
+pub mod args;
+pub mod capability;
 pub mod config;
 pub mod error;
 pub mod id;
 pub mod json;
+pub mod lint;
+pub mod mac;
 pub mod operation;
 pub mod request;
 pub mod result;
 pub mod version;
+pub mod version_info;
 
 pub use error::{Error, ErrorCode};

@@ -279,7 +279,7 @@ fn c26_entries_that_are_no_versions_are_errors_with_their_index() {
     let (code, message) = versions(r#"["0.3.1","abc"]"#);
     assert_eq!(code, 7);
     assert!(message.contains("invalid cniVersions entry \"abc\" at index 1"), "{message}");
-    assert!(versions(r#"[1.0]"#).1.contains("invalid cniVersions entry 1.0 at index 0"));
+    assert!(versions("[1.0]").1.contains("invalid cniVersions entry 1.0 at index 0"));
     assert!(versions(r#""1.0.0""#).1.contains("invalid cniVersions type"));
 }
 
