@@ -1,5 +1,7 @@
 //! Links against the kernel, with `ip` as the witness.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Tests fail by panicking.
+
 mod support;
 
 use std::fs::File;

@@ -29,15 +29,18 @@ pub mod link;
 pub mod link_change;
 pub mod link_kind;
 pub mod link_new;
+pub mod monitor;
 pub mod neighbour;
 pub mod routes;
 pub mod rule;
+pub mod tc;
 
 pub use address::Address;
 pub use change::Change;
 pub use device::{Device, MacAddress};
 pub use family::{Family, Scope};
 pub use link::Link;
+pub use monitor::Monitor;
 pub use routes::Route;
 pub use rule::Rule;
 
