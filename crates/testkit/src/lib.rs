@@ -36,7 +36,7 @@ pub mod state;
 mod world;
 
 pub use command::Output;
-pub use peers::GoPlugins;
+pub use peers::{GoPlugins, libcni_client};
 pub use plugin::Plugin;
 pub use state::HostState;
 pub use world::{Netns, World};

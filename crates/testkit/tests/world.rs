@@ -172,3 +172,41 @@ fn a_process_is_killed_before_the_counted_call_is_made() {
     }
     assert!(!was_made[0] && was_made[was_made.len() - 1], "{was_made:?}");
 }
+
+/// Half of the test below; passes on its own too.
+#[test]
+fn four_threads_write() {
+    let directory = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let path = directory.path().join(number.to_string());
+            scope.spawn(move || std::fs::write(path, "x").unwrap());
+        }
+    });
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn threads_are_counted_and_killed_together() {
+    let command = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "four_threads_write"]).env("TMPDIR", "/run/world");
+        command
+    };
+    let _world = World::new();
+    let calls = count(command(), b"");
+    let last = match run_and_kill(command(), b"", u64::MAX) {
+        Killed::Finished { output, .. } => output.success(),
+        Killed::At { call, .. } => panic!("{call}"),
+    };
+    assert!(last.stdout.contains("1 passed"), "{last:#?}");
+    let mut killed = 0;
+    for number in (1..calls).step_by(7) {
+        if let Killed::At { call, output } = run_and_kill(command(), b"", number) {
+            killed += 1;
+            assert_eq!(output.code, 137, "{call}");
+            assert!(!call.to_string().is_empty());
+        }
+    }
+    assert!(killed > 5, "{killed} of {calls}");
+}

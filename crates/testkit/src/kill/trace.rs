@@ -8,6 +8,9 @@ use std::process::Command;
 use super::SystemCall;
 
 /// `PTRACE_GET_SYSCALL_INFO`, include/uapi/linux/ptrace.h (Linux 5.3).
+#[cfg(target_env = "musl")]
+const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
+#[cfg(not(target_env = "musl"))]
 const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 /// The `op` of a stop before the call is made.
 const ENTRY: u8 = 1;
