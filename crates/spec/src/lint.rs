@@ -15,6 +15,9 @@ const LIST_KEYS: [&str; 7] = [
     "plugins",
 ];
 
+/// The most doubts reported about one text; each costs a look through it.
+const FINDINGS_LIMIT: usize = 100;
+
 /// One doubt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -55,14 +58,14 @@ pub fn check(bytes: &[u8]) -> Vec<Finding> {
 }
 
 fn check_list_keys(text: &str, object: &Object<'_>, findings: &mut Vec<Finding>) {
-    for (key, value) in object.members() {
-        if LIST_KEYS.contains(&key) {
-            continue;
+    for (key, value) in object.members().filter(|(key, _)| !LIST_KEYS.contains(key)) {
+        if findings.len() == FINDINGS_LIMIT {
+            return;
         }
-        let other_case = LIST_KEYS.iter().find(|known| known.eq_ignore_ascii_case(key));
+        let other_case = LIST_KEYS.into_iter().find(|known| known.eq_ignore_ascii_case(key));
         let (known, message) = match other_case {
             Some(known) => (known, "the keys of a list keep their case; this one is ignored"),
-            None => match LIST_KEYS.iter().find(|known| is_near(known, key)) {
+            None => match nearest(key, &LIST_KEYS) {
                 Some(known) => (known, "unknown key; it is ignored"),
                 None => continue,
             },
@@ -82,7 +85,7 @@ fn check_reserved_keys(text: &str, object: &Object<'_>, findings: &mut Vec<Findi
     for (key, value) in object.members() {
         let reserved =
             ["runtimeConfig", "prevResult"].contains(&key) || key.starts_with("cni.dev/");
-        if reserved {
+        if reserved && findings.len() < FINDINGS_LIMIT {
             findings.push(Finding {
                 position: Position::of(text, value),
                 path: object.path_of(key),
@@ -113,7 +116,8 @@ fn check_version(text: &str, object: &Object<'_>, findings: &mut Vec<Finding>) {
 /// `__UPPER__` as an installer leaves it that failed to fill in its template.
 fn check_placeholders(text: &str, findings: &mut Vec<Finding>) {
     let mut rest = text;
-    while let Some(start) = rest.find("__") {
+    while findings.len() < FINDINGS_LIMIT {
+        let Some(start) = rest.find("__") else { return };
         let after = rest.get(start + 2..).unwrap_or_default();
         let name: &str = after
             .find(|letter: char| {
@@ -132,6 +136,12 @@ fn check_placeholders(text: &str, findings: &mut Vec<Finding>) {
         }
         rest = after.get(name.len()..).unwrap_or_default();
     }
+}
+
+/// The known key that an unknown one was most likely meant to be: the first
+/// that differs from it by at most two letters.
+pub fn nearest<'a>(key: &str, known: &'a [&'a str]) -> Option<&'a str> {
+    known.iter().copied().find(|known| is_near(known, key))
 }
 
 /// Whether two keys differ by at most two letters added, left out or changed,
@@ -184,6 +194,7 @@ mod tests {
     fn b118_keys_near_a_known_one_are_pointed_out() {
         let text = r#"{"cniVersion":"1.0.0","name":"a","plugins":[],"DisableCheck":true,
             "disabelGC":true,"cniversoin":1,"nerdctlID":"x","adapterName":"","args":{},"nam":1}"#;
+        assert_eq!(nearest("route", &["subnet", "routes"]), Some("routes"));
         assert_eq!(
             found(text),
             [
@@ -221,5 +232,7 @@ mod tests {
         assert!(found(include_str!("../tests/data/c01.json")).is_empty());
         assert!(found(include_str!("../tests/data/c10.json")).is_empty());
         assert!(found("{").is_empty());
+        let many = format!("{{\"cniVersion\":\"1.0.0\",\"a\":\"{}\"}}", "__A__ ".repeat(1000));
+        assert_eq!(found(&many).len(), FINDINGS_LIMIT);
     }
 }

@@ -49,11 +49,12 @@ impl VersionedResult {
 /// The version as the Go implementation looks for it: by the exact key, and
 /// only if it is a string.
 fn declared_version(object: &Object<'_>) -> Result<Option<SpecVersion>, Error> {
-    let exact = object.raw_exact("cniVersion").filter(|text| Kind::of(text) == Kind::String);
-    if exact.is_none() {
+    let declared = object.get_exact("cniVersion").filter(|value| value.kind() == Kind::String);
+    let Some(declared) = declared else { return Ok(None) };
+    let text = declared.string()?;
+    if text.is_empty() {
         return Ok(None);
     }
-    let Some(text) = object.text_of("cniVersion")? else { return Ok(None) };
     SpecVersion::parse_known(&text).map(Some).ok_or_else(|| {
         Error::incompatible_version(format!("unsupported CNI result version {text:?}"))
     })
