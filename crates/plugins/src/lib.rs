@@ -1,1 +1,11 @@
-//! Every CNI reference plugin in one small program.
+//! Every CNI reference plugin, as declarations over
+//! [`podwire_plugin::Inventory`] and the resources of `podwire-resources`.
+//!
+//! One plugin, one module; a plugin never sees another. The program
+//! `podwire-cni` holds them all and is installed under each name.
+
+pub mod interface;
+
+mod registry;
+
+pub use registry::PLUGINS;

@@ -1,1 +1,17 @@
-//! Kernel objects that CNI plugins put on a host, each made, checked, removed and collected the same way.
+//! Kernel objects that CNI plugins put on a host, each made, checked, removed
+//! and collected the same way: a [`podwire_plugin::Resource`] over
+//! [`Kernel`].
+//!
+//! One kind of object, one file. A resource knows the kernel and its owner;
+//! it never reads a configuration and never sees another plugin.
+
+pub mod bridge;
+pub mod bridge_port;
+pub mod gateway;
+pub mod interface;
+pub mod loopback;
+pub mod veth;
+
+mod kernel;
+
+pub use kernel::{Kernel, refused};

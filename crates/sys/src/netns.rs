@@ -101,6 +101,14 @@ impl NetNs {
         Ok(Self { fd: rustix::fs::open(OWN, flags, Mode::empty())? })
     }
 
+    /// Another handle to the same namespace.
+    ///
+    /// # Errors
+    /// When no file descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()? })
+    }
+
     /// Whether both are the same namespace. Sound because both are open: an
     /// inode number is only reused after the last reference is gone.
     ///

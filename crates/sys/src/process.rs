@@ -50,6 +50,16 @@ pub enum Cancel<'a> {
     Readable(BorrowedFd<'a>),
 }
 
+/// Which process group a child is in, and so who ends when it must end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Group {
+    /// One of its own, which is signalled as a whole.
+    #[default]
+    Own,
+    /// Ours: whoever ends us ends it. Only the child itself is signalled.
+    Inherited,
+}
+
 /// What to run and within which bounds.
 #[derive(Debug, Clone)]
 pub struct ChildSpec<'a> {
@@ -65,6 +75,8 @@ pub struct ChildSpec<'a> {
     pub directory: Option<PathBuf>,
     /// What the child reads, followed by the end of file.
     pub stdin: &'a [u8],
+    /// The child's process group.
+    pub group: Group,
     /// Descriptors that stay open in the child, under the same numbers. All others
     /// of ours are close-on-exec.
     pub inherit: Vec<BorrowedFd<'a>>,
@@ -91,6 +103,7 @@ impl ChildSpec<'_> {
             inherit_environment: true,
             directory: None,
             stdin: &[],
+            group: Group::Own,
             inherit: Vec::new(),
             deadline: None,
             grace: DEFAULT_GRACE,

@@ -1,2 +1,66 @@
-//! The multi-call plugin program.
-fn main() {}
+//! The program that is every plugin: which one, its own name says.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use podwire_plugin::{lookup, run_with};
+use podwire_plugins::PLUGINS;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let called = arguments.next().unwrap_or_default();
+    let own_name = Path::new(&called).file_name().unwrap_or_default();
+    if let Some(plugin) = own_name.to_str().and_then(|name| lookup(PLUGINS, name)) {
+        return run_with(plugin, PLUGINS);
+    }
+    let argument = arguments.next().unwrap_or_default();
+    match argument.to_str().unwrap_or_default() {
+        "--list-plugins" => print(&names("\n")),
+        "--version" => print(&format!("podwire-cni {}\n", env!("CARGO_PKG_VERSION"))),
+        "--help" | "" => print(&help()),
+        name => match lookup(PLUGINS, name) {
+            Some(plugin) => run_with(plugin, PLUGINS),
+            None => {
+                let text = format!("podwire-cni holds no plugin \"{name}\"\n\n{}", help());
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                ExitCode::from(2)
+            }
+        },
+    }
+}
+
+fn names(separator: &str) -> String {
+    let mut text = String::new();
+    for plugin in PLUGINS {
+        text.push_str(plugin.description().name);
+        text.push_str(separator);
+    }
+    text
+}
+
+fn help() -> String {
+    format!(
+        "podwire-cni holds these CNI plugins: {}\n\
+         A container runtime runs it under one of these names, from a hard link or a copy:\n\
+         \n\
+         \x20   ln podwire-cni /opt/cni/bin/bridge\n\
+         \n\
+         By hand, the plugin's name may be the first argument:\n\
+         \n\
+         \x20   CNI_COMMAND=VERSION podwire-cni bridge\n\
+         \n\
+         Options:\n\
+         \x20   --list-plugins   the names, one a line\n\
+         \x20   --version        the program's version\n\
+         \x20   --help           this text\n",
+        names(" ")
+    )
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

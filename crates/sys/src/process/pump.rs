@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::capture::{Capture, Progress};
 use super::spawn::{FLAG_PERIOD, must_stop, timespec};
-use super::{Cancel, ChildSpec, Exit, Outcome, ProcessError, Stopped};
+use super::{Cancel, ChildSpec, Exit, Group, Outcome, ProcessError, Stopped};
 
 /// How long output is still collected after the child has ended. What it wrote is
 /// already in the pipe; only others that keep writing could prolong this.
@@ -78,7 +78,8 @@ pub(super) fn watch(
 
 /// Kills what can't be watched.
 fn abandon(spec: &ChildSpec<'_>, child: &mut Child, source: io::Error) -> ProcessError {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    if let (Some(pid), Group::Own) = (pid, spec.group) {
         let _ = kill_process_group(pid, Signal::KILL);
     }
     let _ = child.kill();
@@ -150,7 +151,7 @@ impl Watched<'_> {
         let let_go = self.stdout.pipe().is_none() && self.stderr.pipe().is_none();
         if let_go && matches!(self.phase, Phase::Terminating(_)) {
             // Members that closed their pipes.
-            let _ = kill_process_group(self.pid, Signal::KILL);
+            let _ = self.signal(Signal::KILL);
         }
         let_go
     }
@@ -174,9 +175,14 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// To the whole group; the unreaped child keeps its number from reuse.
+    /// To the whole group, or to the child in ours; the unreaped child keeps
+    /// its number from reuse.
     fn signal(&self, signal: Signal) -> Result<(), Errno> {
-        match kill_process_group(self.pid, signal) {
+        let sent = match self.spec.group {
+            Group::Own => kill_process_group(self.pid, signal),
+            Group::Inherited => kill_process(self.pid, signal),
+        };
+        match sent {
             // EPERM: every member changed its user; the grace and the end of the
             // child still bound the wait.
             Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::FdFlags;
 
-use super::{Cancel, ChildSpec, ProcessError, Stopped};
+use super::{Cancel, ChildSpec, Group, ProcessError, Stopped};
 
 /// How long to wait before each further try of a program that is being written
 /// (B095), in milliseconds: about two seconds in all.
@@ -93,7 +93,10 @@ pub(super) fn timespec(duration: Duration) -> Timespec {
 
 fn command(spec: &ChildSpec<'_>) -> Command {
     let mut command = Command::new(&spec.program);
-    command.args(&spec.arguments).process_group(0);
+    command.args(&spec.arguments);
+    if spec.group == Group::Own {
+        command.process_group(0);
+    }
     if !spec.inherit_environment {
         command.env_clear();
     }

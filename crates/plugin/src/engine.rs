@@ -1,0 +1,303 @@
+//! The one engine that turns an [`Inventory`] into the verbs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use podwire_spec::error::{Error, ErrorCode};
+use podwire_spec::operation::Operation;
+use podwire_spec::request::ValidAttachments;
+use podwire_spec::result::CniResult;
+use podwire_sys::lock::FileLock;
+
+use crate::attachment::Attachment;
+use crate::delegate::Delegate;
+use crate::inventory::{Addresses, Belongs, Difference, Facts, Inventory, Made, Plan, Valid};
+use crate::plugin::{Description, Plugin};
+use crate::request::Request;
+use crate::undo::Undo;
+
+/// How long one call waits for another on the same attachment.
+const LOCK_WAIT: Duration = Duration::from_secs(8);
+
+/// Differences that a CHECK error names before it only counts the rest.
+const DIFFERENCES_SHOWN: usize = 5;
+
+/// An [`Inventory`] as a [`Plugin`].
+pub struct Inventoried<I>(pub I);
+
+impl<I: Inventory> Plugin for Inventoried<I> {
+    fn description(&self) -> Description {
+        self.0.description()
+    }
+
+    fn add<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        attachment: &'a Attachment,
+        undo: &mut Undo<'a>,
+    ) -> Result<CniResult, Error> {
+        let inventory = &self.0;
+        let config = inventory.parse(request, Operation::Add)?;
+        let _lock = lock(attachment)?;
+        let base = self.base(request, &config, attachment, undo)?;
+        let mut result = inventory.complete(&config, attachment, base)?;
+        let facts = Facts { operation: Operation::Add, result: Some(&result) };
+        let mut plan = inventory.desired(&config, attachment, &facts)?;
+        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let made = make_all(&mut plan, &mut kernel)?;
+        if let Err(error) = inventory.observe(&config, attachment, &mut kernel, &mut result) {
+            unmake(&mut plan, &made, &mut kernel);
+            return Err(error);
+        }
+        Ok(result)
+    }
+
+    fn del(&self, request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
+        let inventory = &self.0;
+        let config = inventory.parse(request, Operation::Del)?;
+        let _lock = lock(attachment)?;
+        let prev_result = request.prev_result().unwrap_or_else(|error| {
+            log::warn!("going on without prevResult: {error}");
+            None
+        });
+        let facts = Facts { operation: Operation::Del, result: prev_result.as_ref() };
+        let plan = inventory.desired(&config, attachment, &facts)?;
+        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let mut errors = Vec::new();
+        let address_is_free = remove_all(&plan, &mut kernel, &mut errors);
+        if inventory.addresses(&config) == Addresses::Delegated {
+            if address_is_free {
+                errors.extend(self.ipam(request).and_then(|ipam| ipam.del(attachment)).err());
+            } else {
+                log::warn!("the address stays reserved until the interface is gone");
+            }
+        }
+        joined(errors)
+    }
+
+    fn check(&self, request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
+        let inventory = &self.0;
+        let config = inventory.parse(request, Operation::Check)?;
+        if inventory.addresses(&config) == Addresses::Delegated {
+            self.ipam(request)?.check(attachment)?;
+        }
+        let prev_result = if inventory.needs_prev_result() {
+            Some(request.require_prev_result()?)
+        } else {
+            request.prev_result()?
+        };
+        let facts = Facts { operation: Operation::Check, result: prev_result.as_ref() };
+        let plan = inventory.desired(&config, attachment, &facts)?;
+        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let mut differences = Vec::new();
+        for resource in &plan {
+            let found = resource
+                .check(&mut kernel)
+                .map_err(|error| error.context(format!("checking {}", resource.describe())))?;
+            differences.extend(found);
+        }
+        drift(inventory.description().name, attachment, &differences)
+    }
+
+    fn status(&self, request: &Request<'_>) -> Result<(), Error> {
+        let inventory = &self.0;
+        let config = inventory.parse(request, Operation::Status)?;
+        if inventory.addresses(&config) == Addresses::Delegated {
+            self.ipam(request)?.status()?;
+        }
+        let mut kernel = inventory.kernel(None)?;
+        inventory.ready(&config, &mut kernel)
+    }
+
+    fn gc(&self, request: &Request<'_>, valid: &ValidAttachments) -> Result<(), Error> {
+        let inventory = &self.0;
+        let config = inventory.parse(request, Operation::Gc)?;
+        let mut errors = Vec::new();
+        let collections = inventory.collections(&config);
+        if !collections.is_empty() {
+            let valid = Valid::from((&request.config.name, valid));
+            let mut kernel = inventory.kernel(None)?;
+            for collection in collections {
+                match collection.stale(&mut kernel, &valid) {
+                    Ok(stale) => {
+                        remove_all(&stale, &mut kernel, &mut errors);
+                    }
+                    Err(error) => errors.push(
+                        error.context(format!("looking for stale {}", collection.describe())),
+                    ),
+                }
+            }
+        }
+        if inventory.addresses(&config) == Addresses::Delegated {
+            errors.extend(self.ipam(request).and_then(|ipam| ipam.gc(valid)).err());
+        }
+        joined(errors)
+    }
+}
+
+impl<I: Inventory> Inventoried<I> {
+    /// The addresses this attachment starts from; a delegated one is given
+    /// back when a later step fails.
+    fn base<'a>(
+        &self,
+        request: &'a Request<'a>,
+        config: &I::Config,
+        attachment: &'a Attachment,
+        undo: &mut Undo<'a>,
+    ) -> Result<CniResult, Error> {
+        match self.0.addresses(config) {
+            Addresses::None => Ok(CniResult::default()),
+            Addresses::PrevResult => request.require_prev_result(),
+            Addresses::Delegated => {
+                let ipam = self.ipam(request)?;
+                let result = ipam.add(attachment)?;
+                undo.push("the addresses from IPAM", move || ipam.del(attachment));
+                if result.ips.is_empty() {
+                    return Err(Error::internal("IPAM plugin returned missing IP config")
+                        .with_details("the plugin that ipam.type names gave no address"));
+                }
+                Ok(result)
+            }
+        }
+    }
+
+    fn ipam<'a>(&self, request: &'a Request<'a>) -> Result<Delegate<'a>, Error> {
+        request.ipam()?.ok_or_else(|| {
+            Error::config(format!(
+                "{} needs an IPAM plugin: set ipam.type, for example to \"host-local\"",
+                self.0.description().name
+            ))
+        })
+    }
+}
+
+/// Makes the plan in order; on the first failure, or a panic, what was made
+/// is taken back in reverse. Returns which entries were made.
+fn make_all<K>(plan: &mut Plan<K>, kernel: &mut K) -> Result<Vec<usize>, Error> {
+    let mut made = Vec::with_capacity(plan.len());
+    for index in 0..plan.len() {
+        let Some(resource) = plan.get_mut(index) else { break };
+        let outcome = catch_unwind(AssertUnwindSafe(|| resource.make(kernel)))
+            .unwrap_or_else(|_| Err(Error::internal("a bug in Podwire: making it panicked")));
+        match outcome {
+            Ok(Made::Created) => made.push(index),
+            Ok(Made::Found) => {}
+            Err(error) => {
+                let error = error.context(resource.describe());
+                unmake(plan, &made, kernel);
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+fn unmake<K>(plan: &mut Plan<K>, made: &[usize], kernel: &mut K) {
+    for index in made.iter().rev() {
+        let Some(resource) = plan.get_mut(*index) else { continue };
+        if let Err(error) = resource.undo(kernel) {
+            log::warn!("could not take back {}: {error}", resource.describe());
+        }
+    }
+}
+
+/// Removes what belongs to an attachment, last first, going on after errors.
+/// Says whether the container's address is out of use.
+fn remove_all<K>(plan: &Plan<K>, kernel: &mut K, errors: &mut Vec<Error>) -> bool {
+    let mut address_is_free = true;
+    for resource in plan.iter().rev() {
+        let belongs = resource.belongs();
+        if matches!(belongs, Belongs::Host | Belongs::Sandbox) {
+            continue;
+        }
+        if let Err(error) = resource.remove(kernel) {
+            address_is_free &= belongs != Belongs::AttachmentAddress;
+            errors.push(error.context(format!("removing {}", resource.describe())));
+        }
+    }
+    address_is_free
+}
+
+/// The CHECK error that names the differences.
+fn drift(plugin: &str, attachment: &Attachment, differences: &[Difference]) -> Result<(), Error> {
+    let Some(first) = differences.first() else { return Ok(()) };
+    let mut details: Vec<_> =
+        differences.iter().take(DIFFERENCES_SHOWN).map(ToString::to_string).collect();
+    if differences.len() > DIFFERENCES_SHOWN {
+        details.push(format!("and {} more", differences.len() - DIFFERENCES_SHOWN));
+    }
+    Err(Error::new(
+        DRIFT,
+        format!(
+            "{plugin}: attachment {} of container {} on network {} is not as it was made: {first}",
+            attachment.ifname(),
+            attachment.container_id(),
+            attachment.network()
+        ),
+    )
+    .with_details(details.join("; ")))
+}
+
+/// One error for several: the first one's code, all texts.
+pub(crate) fn joined(mut errors: Vec<Error>) -> Result<(), Error> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let first = errors.remove(0);
+    if errors.is_empty() {
+        return Err(first);
+    }
+    let others: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let details = [first.details.clone(), others.join("\n")]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
+    Err(first.with_details(details))
+}
+
+/// One call at a time for an attachment, across processes. Held until the
+/// call ends, not inherited by delegates.
+///
+/// A runtime that can't write the lock directory (rootless) serializes calls
+/// itself; the call goes on without.
+fn lock(attachment: &Attachment) -> Result<Option<TransientLock>, Error> {
+    let path = PathBuf::from(LOCK_DIRECTORY).join(format!("{}.lock", attachment.owner));
+    match FileLock::exclusive(&path, LOCK_WAIT) {
+        Ok(lock) => Ok(Some(TransientLock(Some(lock)))),
+        Err(error) if error.is_timed_out() => Err(Error::try_again(format!(
+            "another call for interface {} of container {} on network {} is still running: {error}",
+            attachment.ifname(),
+            attachment.container_id(),
+            attachment.network()
+        ))),
+        Err(error) => {
+            log::debug!("no lock for this call: {error}");
+            Ok(None)
+        }
+    }
+}
+
+/// A lock whose file goes when the call ends, so that nothing is left of an
+/// attachment.
+struct TransientLock(Option<FileLock>);
+
+impl Drop for TransientLock {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.0.take().map(FileLock::remove) {
+            log::debug!("the lock file stays: {error}");
+        }
+    }
+}
+
+/// Plugin locks: one file per attachment, there only while a call runs.
+const LOCK_DIRECTORY: &str = "/run/podwire/plugin";
+
+/// What CHECK reports when something is not as it was made: the first code
+/// that the specification leaves to plugins.
+pub const DRIFT: ErrorCode = ErrorCode::Plugin(100);
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

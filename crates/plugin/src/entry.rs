@@ -1,0 +1,85 @@
+//! The entry point of a plugin program.
+
+use std::io::{IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+use crate::dispatch::{Output, dispatch};
+use crate::environment::Environment;
+use crate::plugin::{Plugin, Registry};
+
+/// Runs the plugin on this process's variables and standard streams.
+pub fn run(plugin: &'static dyn Plugin) -> ExitCode {
+    run_with(plugin, &[])
+}
+
+/// The same for a program that holds several plugins: IPAM delegates among
+/// `registry` run in-process when the delegate's executable is this very
+/// file.
+pub fn run_with(plugin: &'static dyn Plugin, registry: &'static Registry) -> ExitCode {
+    install_logger(plugin.description().name);
+    // The message of a panic becomes part of the log, not of the protocol.
+    std::panic::set_hook(Box::new(|info| log::error!("{info}")));
+    let output =
+        dispatch(plugin, registry, Environment::read(|name| std::env::var_os(name)), &mut Input);
+    write(&output)
+}
+
+fn write(output: &Output) -> ExitCode {
+    let mut stderr = std::io::stderr();
+    let _ = stderr.write_all(output.stderr.as_bytes());
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(output.stdout.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Ok(()) => ExitCode::from(output.code),
+        Err(error) => {
+            let _ = writeln!(stderr, "could not write the answer to standard output: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Standard input, which is empty when it is a terminal: somebody trying a
+/// plugin by hand isn't left with a program that waits.
+struct Input;
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut stdin = std::io::stdin();
+        if stdin.is_terminal() { Ok(0) } else { stdin.read(buffer) }
+    }
+}
+
+/// Log lines on standard error: `bridge: warning: ...`.
+struct Stderr {
+    plugin: &'static str,
+}
+
+impl log::Log for Stderr {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.level() <= log::Level::Info
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let level = match record.level() {
+            log::Level::Error => "error: ",
+            log::Level::Warn => "warning: ",
+            _ => "",
+        };
+        let line = format!("{}: {level}{}\n", self.plugin, record.args());
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+
+    fn flush(&self) {}
+}
+
+fn install_logger(plugin: &'static str) {
+    // One logger a process, made once at start; a second call (in a test)
+    // keeps the first.
+    let logger: &'static Stderr = Box::leak(Box::new(Stderr { plugin }));
+    if log::set_logger(logger).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
+}

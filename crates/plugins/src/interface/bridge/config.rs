@@ -1,0 +1,168 @@
+//! The keys of a bridge network, read once into types that hold only what
+//! the plugin can do.
+
+use podwire_netlink::route::MacAddress;
+use podwire_plugin::Request;
+use podwire_spec::error::{Error, ErrorCode};
+use podwire_spec::id::IfName;
+use podwire_spec::json::Object;
+use podwire_spec::operation::Operation;
+use podwire_spec::result::Dns;
+
+use super::vlan::{self, Vlans};
+
+/// A bridge network's configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The bridge's name on the host.
+    pub bridge: IfName,
+    /// How the bridge takes part in layer 3.
+    pub gateway: Gateway,
+    /// Replace an address of the bridge that is in the way.
+    pub force_address: bool,
+    /// Masquerade what leaves the network, in the manner asked for.
+    pub masquerade: bool,
+    /// MTU of the bridge at creation and of both interface ends, in bytes.
+    pub mtu: Option<u32>,
+    /// Let frames leave through the port they came in by.
+    pub hairpin: bool,
+    /// Put the bridge into promiscuous mode.
+    pub promiscuous: bool,
+    /// VLANs of the bridge port.
+    pub vlans: Option<Vlans>,
+    /// Drop frames whose source MAC address isn't the container's.
+    pub mac_spoof_check: bool,
+    /// Duplicate address detection inside the container.
+    pub duplicate_address_detection: bool,
+    /// Leave the container's interface down.
+    pub container_interface_disabled: bool,
+    /// Ports with this flag don't reach each other.
+    pub port_isolation: bool,
+    /// Whether an IPAM plugin is named.
+    pub has_ipam: bool,
+    /// DNS from the configuration, which replaces IPAM's.
+    pub dns: Dns,
+    /// The container interface's MAC address, if one was asked for.
+    pub mac: Option<MacAddress>,
+}
+
+/// How the bridge takes part in layer 3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gateway {
+    /// Not at all.
+    None,
+    /// It holds the gateway addresses.
+    Address,
+    /// It holds them, and containers get a default route through it.
+    DefaultRoute,
+}
+
+impl Config {
+    /// Reads the configuration. For DEL and GC only what names objects on the
+    /// host must be right: what an older ADD accepted must stay removable.
+    ///
+    /// # Errors
+    /// Code 6 for a value of the wrong type, code 7 for one that can't be
+    /// served; the message names key and value.
+    pub fn parse(request: &Request<'_>, operation: Operation) -> Result<Self, Error> {
+        let object = request.object();
+        let strict = !matches!(operation, Operation::Del | Operation::Gc);
+        let mtu = object.integer::<i64>("mtu")?.unwrap_or(0);
+        let config = Self {
+            bridge: bridge_name(object)?,
+            gateway: gateway(object)?,
+            force_address: flag(object, "forceAddress")?,
+            masquerade: flag(object, "ipMasq")?,
+            mtu: positive(mtu, "mtu")?,
+            hairpin: flag(object, "hairpinMode")?,
+            promiscuous: flag(object, "promiscMode")?,
+            vlans: vlan::parse(object)?,
+            mac_spoof_check: flag(object, "macspoofchk")?,
+            duplicate_address_detection: flag(object, "enabledad")?,
+            container_interface_disabled: flag(object, "disableContainerInterface")?,
+            port_isolation: flag(object, "portIsolation")?,
+            has_ipam: !request.config.ipam_type.is_empty(),
+            dns: request.config.dns.clone(),
+            mac: if strict { mac(request)? } else { None },
+        };
+        if strict {
+            config.validate()?;
+        }
+        Ok(config)
+    }
+
+    fn validate(&self) -> Result<(), Error> {
+        if self.hairpin && self.promiscuous {
+            return Err(Error::config(
+                "cannot set hairpin mode and promiscuous mode at the same time",
+            )
+            .with_details("choose one of hairpinMode and promiscMode"));
+        }
+        if self.container_interface_disabled && self.has_ipam {
+            return Err(Error::config(
+                "cannot use IPAM when DisableContainerInterface flag is set",
+            )
+            .with_details("remove ipam, or disableContainerInterface"));
+        }
+        Ok(())
+    }
+}
+
+fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
+    Ok(object.boolean(key)?.unwrap_or(false))
+}
+
+fn bridge_name(object: &Object<'_>) -> Result<IfName, Error> {
+    let name = object.string("bridge")?.unwrap_or("cni0".into());
+    IfName::parse(&name).map_err(|error| Error {
+        code: ErrorCode::InvalidConfiguration,
+        ..error.context(format!("bridge {name:?}"))
+    })
+}
+
+fn gateway(object: &Object<'_>) -> Result<Gateway, Error> {
+    Ok(if flag(object, "isDefaultGateway")? {
+        Gateway::DefaultRoute
+    } else if flag(object, "isGateway")? {
+        Gateway::Address
+    } else {
+        Gateway::None
+    })
+}
+
+/// A size of which 0 means the kernel's own.
+fn positive(number: i64, key: &str) -> Result<Option<u32>, Error> {
+    match u32::try_from(number) {
+        Ok(0) => Ok(None),
+        Ok(number) if number <= MTU_LIMIT => Ok(Some(number)),
+        _ => Err(Error::config(format!("{key}: {number} is not between 0 and {MTU_LIMIT}"))),
+    }
+}
+
+/// The largest MTU a bridge takes (`ETH_MAX_MTU`, `linux/if_ether.h`).
+const MTU_LIMIT: u32 = 65_535;
+
+/// The MAC address asked for: capability `mac`, then `args.cni.mac`, then
+/// `MAC` in `CNI_ARGS`.
+fn mac(request: &Request<'_>) -> Result<Option<MacAddress>, Error> {
+    let arguments = request.arguments(&["MAC"])?;
+    let from_capability = match &request.config.runtime_config {
+        Some(runtime) => runtime.text_of("mac")?.map(|text| ("runtimeConfig.mac", text)),
+        None => None,
+    };
+    let from_args = match request.args_cni()? {
+        Some(args) => args.text_of("mac")?.map(|text| ("args.cni.mac", text)),
+        None => None,
+    };
+    let from_variable = arguments.get("MAC").map(|text| ("MAC in CNI_ARGS", text.into()));
+    let Some((source, text)) = from_capability.or(from_args).or(from_variable) else {
+        return Ok(None);
+    };
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| {
+        Error::config(format!("{source}: {text:?} is not a MAC address"))
+            .with_details("write six bytes in hexadecimal, as 02:00:5e:10:00:01")
+    })
+}

@@ -1,0 +1,10 @@
+//! The plugins that the program holds.
+
+use podwire_plugin::{Inventoried, Registry};
+
+use crate::interface::bridge::Bridge;
+use crate::interface::loopback::Loopback;
+
+/// All of them, in alphabetical order. The program is installed under each
+/// one's name.
+pub static PLUGINS: &Registry = &[&Inventoried(Bridge), &Inventoried(Loopback)];
