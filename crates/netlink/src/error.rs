@@ -182,6 +182,12 @@ impl Error {
         }
     }
 
+    /// Whether nftables has changed since the generation that a batch required
+    /// (`ERESTART`): look again, and try again.
+    pub fn is_restart(&self) -> bool {
+        self.refused() == Some(ERESTART)
+    }
+
     fn refused(&self) -> Option<Errno> {
         match &self.cause {
             Cause::Kernel(refusal) => Some(refusal.errno),

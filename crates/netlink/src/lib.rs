@@ -29,6 +29,7 @@
 //! ```
 
 pub mod attribute;
+pub mod conntrack;
 pub mod error;
 pub mod exchange;
 pub mod message;

@@ -85,7 +85,7 @@ impl Batch {
         self.operations.len()
     }
 
-    /// Lets the commit fail, with [`Error::is_transient`](crate::Error::is_transient), if anything in nftables has
+    /// Lets the commit fail, with [`Error::is_restart`](crate::Error::is_restart), if anything in nftables has
     /// changed since [`NftSocket::generation`](super::NftSocket::generation) gave this number.
     pub fn require_generation(&mut self, generation: u32) {
         self.generation = generation;

@@ -125,7 +125,6 @@ fn padded(length: u32) -> u32 {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Data {
     bytes: Vec<u8>,
-    fields: u8,
 }
 
 impl Data {
@@ -136,7 +135,7 @@ impl Data {
 
     /// Bytes taken as they are: one field, or a concatenation already laid out.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: bytes.into(), fields: 0 }
+        Self { bytes: bytes.into() }
     }
 
     /// Appends one field of any length.
@@ -144,13 +143,12 @@ impl Data {
     pub fn field(mut self, bytes: &[u8]) -> Self {
         // A single field keeps its own length; a second one makes it a concatenation, in which
         // every field, the last included, fills whole registers.
-        let concatenated = self.fields > 0 || !self.bytes.is_empty();
+        let concatenated = !self.bytes.is_empty();
         self.pad();
         self.bytes.extend_from_slice(bytes);
         if concatenated {
             self.pad();
         }
-        self.fields = self.fields.saturating_add(1);
         self
     }
 

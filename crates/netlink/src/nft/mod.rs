@@ -51,11 +51,15 @@ mod expression_decode;
 mod expression_encode;
 mod family;
 mod field;
+#[cfg(test)]
+mod hostile;
+mod listing;
 mod register;
 mod rule;
 mod set;
 mod socket;
 mod table;
+mod transaction;
 mod userdata;
 pub mod xtables;
 

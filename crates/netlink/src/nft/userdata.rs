@@ -6,11 +6,14 @@
 
 use crate::message::Body;
 
-/// The most that the kernel keeps, in bytes (`NFT_USERDATA_MAXLEN`).
-pub const USERDATA_MAX: usize = 256;
-/// The longest comment that can be written, in bytes: its closing NUL and a length of one byte
+/// The most that is kept, in bytes.
+///
+/// `NFT_USERDATA_MAXLEN` is 256, but an element's length is one byte in the kernel: 255 is
+/// refused, and 256 is accepted and lost.
+pub const USERDATA_MAX: usize = 254;
+/// The longest comment that can be written, in bytes: its entry's two bytes and its closing NUL
 /// leave so much. nft itself writes no more than 127, but lists all of it.
-pub const COMMENT_MAX: usize = 254;
+pub const COMMENT_MAX: usize = USERDATA_MAX - 3;
 
 /// Entry type of a comment on a table, chain, rule or element.
 const COMMENT: u8 = 0;
@@ -49,7 +52,7 @@ impl UserData {
         self.with_text(COMMENT, comment)
     }
 
-    /// Appends an entry of any type; at most 255 bytes. Types from 128 up are ours to choose.
+    /// Appends an entry of any type; at most 252 bytes. Types from 128 up are ours to choose.
     #[must_use]
     pub fn with_entry(mut self, kind: u8, value: &[u8]) -> Self {
         match u8::try_from(value.len()) {
@@ -57,14 +60,14 @@ impl UserData {
                 self.bytes.extend_from_slice(&[kind, length]);
                 self.bytes.extend_from_slice(value);
             }
-            Err(_) => self.fault = Some("an entry of userdata longer than 255 bytes"),
+            Err(_) => self.fault = Some("an entry of userdata longer than 252 bytes"),
         }
         self
     }
 
     fn with_text(mut self, kind: u8, text: &str) -> Self {
         if text.len() > COMMENT_MAX {
-            self.fault = Some("a comment longer than 254 bytes");
+            self.fault = Some("a comment longer than 251 bytes");
             return self;
         }
         if text.as_bytes().contains(&0) {
@@ -135,7 +138,7 @@ impl UserData {
         if let Some(fault) = self.fault {
             body.fail(fault);
         } else if self.bytes.len() > USERDATA_MAX {
-            body.fail("userdata longer than 256 bytes");
+            body.fail("userdata longer than 254 bytes");
         } else if !self.bytes.is_empty() {
             body.attribute(kind, &self.bytes);
         }
