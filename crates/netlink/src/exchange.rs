@@ -4,121 +4,16 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use rustix::io::Errno;
-
-use crate::attribute::{Attributes, align, read_u16, read_u32};
 use crate::error::{Cause, Error, Malformed, Refusal, Subject};
-use crate::message::{Body, Flags, HEADER, Requests};
+use crate::message::{Body, Flags, Requests};
+use crate::reply::{FIRST_PROTOCOL_KIND, Replies, Reply};
 use crate::socket::{Received, Socket};
 
-/// `NLMSG_ERROR` and `NLMSG_DONE` (linux/netlink.h).
-const ERROR: u16 = 2;
-const DONE: u16 = 3;
-/// Kinds below are netlink's own (`NLMSG_MIN_TYPE`).
-const FIRST_PROTOCOL_KIND: u16 = 16;
-/// Attributes of an extended acknowledgement.
-const NLMSGERR_ATTR_MSG: u16 = 1;
-const NLMSGERR_ATTR_OFFS: u16 = 2;
 /// How often a listing that was overtaken by changes is begun anew.
 const LISTING_TRIES: usize = 32;
 
-/// One message from the kernel.
-#[derive(Debug, Clone, Copy)]
-pub struct Reply<'a> {
-    /// `nlmsg_type`.
-    pub kind: u16,
-    /// `nlmsg_flags`.
-    pub flags: Flags,
-    /// `nlmsg_seq`: the number of the request it answers, 0 for a notification.
-    pub sequence: u32,
-    /// What follows the netlink header.
-    pub payload: &'a [u8],
-}
-
-impl Reply<'_> {
-    /// The kernel's verdict when this is one.
-    pub(crate) fn verdict(&self) -> Result<Option<Result<(), Refusal>>, Malformed> {
-        match self.kind {
-            ERROR => {
-                let code = read_u32(self.payload, 0)
-                    .ok_or(Malformed("an acknowledgement without an error number"))?;
-                // struct nlmsgerr: the number, the request's header, and the
-                // rest of the request unless capped.
-                let mut skip = 4 + HEADER;
-                if !self.flags.contains(Flags::CAPPED) {
-                    let length = read_u32(self.payload, 4)
-                        .ok_or(Malformed("an acknowledgement without its request's header"))?;
-                    let length = usize::try_from(length).unwrap_or(usize::MAX);
-                    skip = align(4_usize.saturating_add(length.max(HEADER)));
-                }
-                Ok(Some(self.judge(code.cast_signed(), skip)))
-            }
-            DONE => {
-                let code = read_u32(self.payload, 0).unwrap_or(0);
-                Ok(Some(self.judge(code.cast_signed(), 4)))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn judge(&self, code: i32, attributes_at: usize) -> Result<(), Refusal> {
-        if code >= 0 {
-            return Ok(());
-        }
-        let mut refusal = Refusal {
-            errno: Errno::from_raw_os_error(code.checked_neg().unwrap_or(libc::EINVAL).min(4095)),
-            message: None,
-            offset: None,
-        };
-        if self.flags.contains(Flags::ACK_ATTRIBUTES) {
-            let attributes = self.payload.get(attributes_at..).unwrap_or_default();
-            // The explanation is a courtesy: what can't be read is left out.
-            for attribute in Attributes::new(attributes).map_while(Result::ok) {
-                match attribute.kind {
-                    NLMSGERR_ATTR_MSG => refusal.message = Some(attribute.string().into()),
-                    NLMSGERR_ATTR_OFFS => refusal.offset = attribute.u32().ok(),
-                    _ => {}
-                }
-            }
-        }
-        Err(refusal)
-    }
-}
-
-/// The messages of a datagram. Ends after the first malformed one.
-pub(crate) struct Replies<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Replies<'a> {
-    pub(crate) fn new(datagram: &'a [u8]) -> Self {
-        Self { rest: datagram }
-    }
-}
-
-impl<'a> Iterator for Replies<'a> {
-    type Item = Result<Reply<'a>, Malformed>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let whole = std::mem::take(&mut self.rest);
-        if whole.is_empty() {
-            return None;
-        }
-        let length = read_u32(whole, 0).and_then(|length| usize::try_from(length).ok());
-        let (Some(length), Some(kind), Some(flags), Some(sequence)) =
-            (length, read_u16(whole, 4), read_u16(whole, 6), read_u32(whole, 8))
-        else {
-            return Some(Err(Malformed("a message is shorter than its netlink header")));
-        };
-        let Some(payload) = whole.get(HEADER..length) else {
-            return Some(Err(Malformed("a message's length points outside its datagram")));
-        };
-        self.rest = whole.get(align(length)..).unwrap_or_default();
-        Some(Ok(Reply { kind, flags: Flags::from_bits_retain(flags), sequence, payload }))
-    }
-}
-
 /// What a conversation sees while it waits for its answers.
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Event<'a> {
     /// A message of the kernel's, whatever its sequence number.
     Reply(Reply<'a>),
@@ -182,25 +77,11 @@ impl Socket {
     ) -> Result<Vec<Result<(), Refusal>>, Cause> {
         let until = Instant::now() + self.deadline();
         let first = self.transmit(requests)?;
-        let mut verdicts: Vec<Option<Result<(), Refusal>>> = vec![None; requests.len()];
-        let mut missing = verdicts.len();
-        if missing == 0 {
-            return Ok(Vec::new());
+        let mut verdicts = Verdicts::new(first, requests.len());
+        if verdicts.missing > 0 {
+            self.converse(until, |event| verdicts.take(event))?;
         }
-        self.converse(until, |event| {
-            let Event::Reply(reply) = event else { return Err(Cause::Overrun) };
-            let index = usize::try_from(reply.sequence.wrapping_sub(first)).unwrap_or(usize::MAX);
-            // Others are answers to an exchange that was given up.
-            if let Some(slot) = verdicts.get_mut(index)
-                && let Some(verdict) = reply.verdict().map_err(Cause::Malformed)?
-                && slot.is_none()
-            {
-                *slot = Some(verdict);
-                missing -= 1;
-            }
-            Ok(if missing == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        Ok(verdicts.into_iter().flatten().collect())
+        Ok(verdicts.each.into_iter().flatten().collect())
     }
 
     /// Sends one question and decodes its single answer.
@@ -291,36 +172,184 @@ impl Socket {
         until: Instant,
         decode: &mut impl FnMut(&Reply<'_>) -> Result<Option<T>, Malformed>,
     ) -> Result<Option<Vec<T>>, Cause> {
-        let sequence = self.transmit(requests)?;
-        let mut entries = Vec::new();
-        let mut whole = true;
-        let mut fault = None;
-        self.converse(until, |event| {
-            let reply = match event {
-                Event::Reply(reply) if reply.sequence == sequence => reply,
-                Event::Reply(_) => return Ok(ControlFlow::Continue(())),
-                Event::Lost => {
-                    whole = false;
-                    return Ok(ControlFlow::Continue(()));
-                }
-            };
-            whole &= !reply.flags.contains(Flags::DUMP_INTERRUPTED);
-            match reply.verdict().map_err(Cause::Malformed)? {
-                Some(Err(refusal)) => return Err(Cause::Kernel(refusal)),
-                Some(Ok(())) => return Ok(ControlFlow::Break(())),
-                None if reply.kind < FIRST_PROTOCOL_KIND => {}
-                None => match decode(&reply) {
-                    Ok(Some(entry)) => entries.push(entry),
-                    Ok(None) => {}
-                    Err(malformed) => fault = Some(malformed),
-                },
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        match fault {
-            _ if !whole => Ok(None),
-            Some(malformed) => Err(Cause::Malformed(malformed)),
-            None => Ok(Some(entries)),
+        let mut listing = Listing::new(self.transmit(requests)?);
+        self.converse(until, |event| listing.take(event, decode))?;
+        listing.finish()
+    }
+}
+
+/// The verdicts on requests sent together, as they come in.
+struct Verdicts {
+    first: u32,
+    each: Vec<Option<Result<(), Refusal>>>,
+    missing: usize,
+}
+
+impl Verdicts {
+    fn new(first: u32, count: usize) -> Self {
+        Self { first, each: vec![None; count], missing: count }
+    }
+
+    fn take(&mut self, event: Event<'_>) -> Result<ControlFlow<()>, Cause> {
+        let Event::Reply(reply) = event else { return Err(Cause::Overrun) };
+        let index = reply.sequence.wrapping_sub(self.first);
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        // Others are answers to an exchange that was given up.
+        if let Some(slot) = self.each.get_mut(index)
+            && let Some(verdict) = reply.verdict().map_err(Cause::Malformed)?
+            && slot.is_none()
+        {
+            *slot = Some(verdict);
+            self.missing -= 1;
         }
+        Ok(if self.missing == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+}
+
+/// A listing, as it comes in.
+struct Listing<T> {
+    sequence: u32,
+    entries: Vec<T>,
+    whole: bool,
+    fault: Option<Malformed>,
+}
+
+impl<T> Listing<T> {
+    fn new(sequence: u32) -> Self {
+        Self { sequence, entries: Vec::new(), whole: true, fault: None }
+    }
+
+    fn take(
+        &mut self,
+        event: Event<'_>,
+        decode: &mut impl FnMut(&Reply<'_>) -> Result<Option<T>, Malformed>,
+    ) -> Result<ControlFlow<()>, Cause> {
+        let reply = match event {
+            Event::Reply(reply) if reply.sequence == self.sequence => reply,
+            Event::Reply(_) => return Ok(ControlFlow::Continue(())),
+            Event::Lost => {
+                self.whole = false;
+                return Ok(ControlFlow::Continue(()));
+            }
+        };
+        self.whole &= !reply.flags.contains(Flags::DUMP_INTERRUPTED);
+        match reply.verdict().map_err(Cause::Malformed)? {
+            Some(Err(refusal)) => return Err(Cause::Kernel(refusal)),
+            Some(Ok(())) => return Ok(ControlFlow::Break(())),
+            None if reply.kind < FIRST_PROTOCOL_KIND => {}
+            None => match decode(&reply) {
+                Ok(Some(entry)) => self.entries.push(entry),
+                Ok(None) => {}
+                Err(malformed) => self.fault = Some(malformed),
+            },
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// The entries; `None` when the listing was overtaken or incomplete.
+    fn finish(self) -> Result<Option<Vec<T>>, Cause> {
+        match self.fault {
+            _ if !self.whole => Ok(None),
+            Some(malformed) => Err(Cause::Malformed(malformed)),
+            None => Ok(Some(self.entries)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::tests::{message, only};
+    use crate::socket::Protocol;
+
+    const DONE: u16 = 3;
+    const ENTRY: u16 = 16;
+
+    /// Feeds messages (kind, flags, sequence) to a listing of number 7.
+    fn list(messages: &[(u16, Flags, u32)]) -> (bool, Result<Option<Vec<u16>>, Cause>) {
+        let mut listing = Listing::new(7);
+        let mut ended = false;
+        for (kind, flags, sequence) in messages {
+            let bytes = message(*kind, *flags, *sequence, &[0; 4]);
+            let taken = listing.take(Event::Reply(only(&bytes)), &mut |reply| {
+                if reply.kind == 99 { Err(Malformed("99")) } else { Ok(Some(reply.kind)) }
+            });
+            match taken {
+                Ok(flow) => ended |= flow.is_break(),
+                Err(cause) => return (true, Err(cause)),
+            }
+        }
+        (ended, listing.finish())
+    }
+
+    #[test]
+    fn a_listing_keeps_its_own_messages_until_done() {
+        let none = Flags::empty();
+        let messages = [(ENTRY, none, 7), (ENTRY, none, 6), (17, none, 7), (1, none, 7)];
+        assert_eq!(list(&messages), (false, Ok(Some(vec![16, 17]))));
+        assert_eq!(list(&[(ENTRY, none, 7), (DONE, none, 7)]), (true, Ok(Some(vec![16]))));
+        assert!(!list(&[(DONE, none, 6)]).0);
+    }
+
+    #[test]
+    fn an_overtaken_listing_is_read_to_its_end_and_not_believed() {
+        let none = Flags::empty();
+        for mark in [ENTRY, DONE] {
+            let messages = [(ENTRY, none, 7), (mark, Flags::DUMP_INTERRUPTED, 7), (DONE, none, 7)];
+            assert_eq!(list(&messages), (true, Ok(None)));
+        }
+        // Even where it has an unreadable entry.
+        let messages = [(99, Flags::DUMP_INTERRUPTED, 7), (ENTRY, none, 7), (DONE, none, 7)];
+        assert_eq!(list(&messages), (true, Ok(None)));
+        let messages = [(99, none, 7), (ENTRY, none, 7), (DONE, none, 7)];
+        assert_eq!(list(&messages), (true, Err(Cause::Malformed(Malformed("99")))));
+    }
+
+    #[test]
+    fn a_lost_message_makes_a_listing_incomplete() {
+        let mut listing = Listing::<()>::new(7);
+        let flow = listing.take(Event::Lost, &mut |_| Ok(None)).unwrap();
+        assert!(flow.is_continue());
+        assert_eq!(listing.finish(), Ok(None));
+    }
+
+    #[test]
+    fn verdicts_are_matched_by_number_and_counted_once() {
+        let mut verdicts = Verdicts::new(u32::MAX, 2);
+        let acknowledge = |sequence| message(2, Flags::CAPPED, sequence, &[0; 20]);
+        for (sequence, done) in [(u32::MAX - 1, false), (0, false), (0, false), (u32::MAX, true)] {
+            let bytes = acknowledge(sequence);
+            let flow = verdicts.take(Event::Reply(only(&bytes))).unwrap();
+            assert_eq!(flow.is_break(), done, "{sequence}");
+        }
+        assert_eq!(verdicts.take(Event::Lost), Err(Cause::Overrun));
+    }
+
+    #[test]
+    fn silence_ends_with_the_deadline() {
+        let mut socket = Socket::open(Protocol::Route).unwrap();
+        let until = Instant::now() + std::time::Duration::from_millis(20);
+        let ended = socket.converse(until, |_| Ok(ControlFlow::Break(())));
+        assert!(matches!(ended, Err(Cause::Deadline(_))));
+        assert!(Instant::now() >= until);
+    }
+
+    #[test]
+    fn acknowledgements_without_room_are_an_overrun_and_the_socket_goes_on() {
+        let mut socket = Socket::open(Protocol::Route).unwrap();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 1).unwrap();
+        let mut requests = Requests::new();
+        for _ in 0..20 {
+            // RTM_DELLINK of a link that can't be.
+            requests.push(17, Flags::REQUEST | Flags::ACK, |body| {
+                body.raw(&[0; 16]);
+                body.string(3, "no-such-link-77");
+            });
+        }
+        assert_eq!(socket.transact(&mut requests), Err(Cause::Overrun));
+        // What still comes in belongs to numbers that are past.
+        let subject = Subject::new("listing", &"links");
+        let links = socket.dump(subject, 18, |body| body.raw(&[0; 16]), |_| Ok(Some(())));
+        assert!(!links.unwrap().is_empty());
     }
 }

@@ -34,6 +34,7 @@ pub mod error;
 pub mod exchange;
 pub mod message;
 pub mod nft;
+pub mod reply;
 pub mod route;
 pub mod socket;
 

@@ -264,8 +264,12 @@ impl RouteSocket {
     }
 }
 
-/// The VLANs in one `RTM_NEWLINK` of the bridge family.
-pub(crate) fn decode_vlans(message: &[u8]) -> Result<Vec<PortVlan>, Malformed> {
+/// The VLANs in one `RTM_NEWLINK` message of the bridge family, behind its
+/// netlink header.
+///
+/// # Errors
+/// The message breaks the format of `linux/if_bridge.h`.
+pub fn decode_vlans(message: &[u8]) -> Result<Vec<PortVlan>, Malformed> {
     let port = crate::attribute::read_u32(message, 4)
         .ok_or(Malformed("a link message is shorter than its header"))?;
     let mut vlans = Vec::new();

@@ -4,8 +4,8 @@ use bitflags::bitflags;
 
 use crate::attribute::{Attribute, Attributes, read_u16, read_u32};
 use crate::error::{Error, Malformed, Subject};
-use crate::exchange::Reply;
 use crate::message::Body;
+use crate::reply::Reply;
 use crate::route::RouteSocket;
 use crate::route::bridge::PortSettings;
 use crate::route::device::{Device, MacAddress};
@@ -275,7 +275,7 @@ impl Link {
                 _ => {}
             }
         }
-        self.kind = kind.map(|kind| LinkKind::decode(&kind, data)).transpose()?;
+        self.kind = kind.map(|kind| LinkKind::decode(kind, data));
         Ok(())
     }
 }

@@ -206,7 +206,13 @@ impl LinkKind {
         }
     }
 
-    pub(crate) fn decode(name: &str, data: Attributes<'_>) -> Result<Self, Malformed> {
+    /// Reads a kind's settings. Those that this crate can't make sense of, such
+    /// as a mode of a newer kernel, must not hide the link: it's `Other` then.
+    pub(crate) fn decode(name: String, data: Attributes<'_>) -> Self {
+        Self::decode_settings(&name, data).unwrap_or(Self::Other(name))
+    }
+
+    fn decode_settings(name: &str, data: Attributes<'_>) -> Result<Self, Malformed> {
         Ok(match name {
             "veth" => Self::Veth,
             "dummy" => Self::Dummy,
