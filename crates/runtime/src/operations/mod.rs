@@ -21,3 +21,6 @@ pub use known::Source;
 pub use network_ref::NetworkRef;
 pub use status::Status;
 pub use valid::ValidSet;
+
+#[cfg(test)]
+mod tests;
