@@ -70,8 +70,10 @@ fn b008_gc_after_the_kill_does_the_same_and_waits_for_a_plugin_that_goes_on() {
     );
     let network = killed(&node, &["record", "assassin"]);
     wait_until("the plugin", || node.has_logged("ADD goes on"));
-    let mut deadlines = podwire_runtime::Deadlines::default();
-    deadlines.lock = std::time::Duration::from_millis(100);
+    let deadlines = podwire_runtime::Deadlines {
+        lock: std::time::Duration::from_millis(100),
+        ..Default::default()
+    };
     let hasty = node.builder(30.0).deadlines(deadlines).build();
     let error = hasty.gc(&network, &ValidSet::none(), GcMode::Collect).unwrap_err();
     assert!(matches!(error, RuntimeError::Locked { .. }), "{error}");

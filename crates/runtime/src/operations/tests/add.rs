@@ -149,6 +149,19 @@ fn b043_b044_success_with_no_result_is_a_failure() {
 }
 
 #[test]
+fn an_error_object_is_an_error_also_with_exit_status_0() {
+    let node = Node::new();
+    node.behave(|seen| match seen.command() {
+        "ADD" => Ok(r#"{"cniVersion":"1.0.0","code":11,"msg":"later"}"#.to_owned()),
+        _ => succeed(seen),
+    });
+    let network = network("net", "1.0.0", &["first"]);
+    let error = node.runtime.add(&network, &attachment("c1"), Existing::Refuse).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::TryAgainLater);
+    assert!(error.to_string().contains("later (code 11, exit status 0)"), "{error}");
+}
+
+#[test]
 fn b044_the_next_plugin_gets_the_version_of_the_list() {
     let node = Node::new();
     node.behave(|seen| match (seen.command(), seen.plugin.as_str()) {

@@ -114,8 +114,8 @@ impl Node {
             behaviour: Arc::new(Mutex::new(Arc::new(succeed))),
         };
         let ear = Ear::default();
-        let mut deadlines = Deadlines::default();
-        deadlines.lock = std::time::Duration::from_millis(50);
+        let deadlines =
+            Deadlines { lock: std::time::Duration::from_millis(50), ..Deadlines::default() };
         let runtime = Runtime::builder()
             .configuration_directory(directory.path().join("net.d"))
             .plugin_directory("/fake")
@@ -173,6 +173,7 @@ impl Node {
 }
 
 /// The default: all is well.
+#[allow(clippy::unnecessary_wraps, reason = "it is one of the answers")]
 pub(super) fn succeed(seen: &Seen) -> Answer {
     Ok(match seen.command() {
         "ADD" => {

@@ -6,3 +6,4 @@ mod check;
 mod del;
 mod fake;
 mod gc;
+mod validate;
