@@ -5,6 +5,7 @@
 //! `podwire-cni` holds them all and is installed under each name.
 
 pub mod interface;
+pub mod ipam;
 
 mod registry;
 

@@ -4,7 +4,9 @@ use podwire_plugin::{Inventoried, Registry};
 
 use crate::interface::bridge::Bridge;
 use crate::interface::loopback::Loopback;
+use crate::ipam::{HostLocal, Static};
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
-pub static PLUGINS: &Registry = &[&Inventoried(Bridge), &Inventoried(Loopback)];
+pub static PLUGINS: &Registry =
+    &[&Inventoried(Bridge), &HostLocal, &Inventoried(Loopback), &Static];

@@ -11,6 +11,6 @@ mod temporary;
 
 pub use atomic::{Durability, write_atomic};
 pub use directory::{create_dir_all, quarantine, regular_files, walk_regular_files};
-pub use linked::{Linked, create_linked};
+pub use linked::{Linked, Unnamed, create_linked};
 pub use read::read_bounded;
 pub use temporary::{is_temporary_name, remove_abandoned_temporaries};

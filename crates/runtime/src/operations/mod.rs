@@ -11,8 +11,6 @@ mod known;
 mod network_ref;
 mod status;
 mod valid;
-mod validate;
-mod version;
 mod versions;
 
 pub use add::{Attached, Existing};
@@ -23,8 +21,3 @@ pub use known::Source;
 pub use network_ref::NetworkRef;
 pub use status::Status;
 pub use valid::ValidSet;
-pub use validate::{Finding, Severity};
-pub use version::PluginVersion;
-
-#[cfg(test)]
-mod tests;

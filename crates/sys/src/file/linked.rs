@@ -33,24 +33,53 @@ pub fn create_linked(
     bytes: &[u8],
     mode: u32,
 ) -> Result<Linked, PathError> {
-    let target = plain_name(directory, name)?;
-    match write_nameless(directory, bytes, mode) {
-        Ok(file) => match link_nameless(&file, &target) {
+    plain_name(directory, name)?;
+    Unnamed::write(directory, bytes, mode)?.link(name)
+}
+
+/// A complete file that has no name yet, for callers that try several: the content
+/// is written once, each try is one call. Without a name it ends with its value.
+#[derive(Debug)]
+pub struct Unnamed<'a> {
+    directory: &'a Path,
+    bytes: &'a [u8],
+    mode: u32,
+    /// None on file systems that have no files without names.
+    file: Option<OwnedFd>,
+}
+
+impl<'a> Unnamed<'a> {
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn write(directory: &'a Path, bytes: &'a [u8], mode: u32) -> Result<Self, PathError> {
+        let cannot = |error: &PathError| {
+            error.errno().is_some_and(|raw| cannot_be_nameless(Errno::from_raw_os_error(raw)))
+        };
+        let file = match write_nameless(directory, bytes, mode) {
+            Ok(file) => Some(file),
+            Err(error) if cannot(&error) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self { directory, bytes, mode, file })
+    }
+
+    /// Gives it this name, unless the name is taken.
+    ///
+    /// # Errors
+    /// As [`create_linked`].
+    pub fn link(&self, name: &str) -> Result<Linked, PathError> {
+        let target = plain_name(self.directory, name)?;
+        let by_temporary_name =
+            || by_temporary_name(self.directory, &target, self.bytes, self.mode);
+        let Some(file) = &self.file else { return by_temporary_name() };
+        match link_nameless(file, &target) {
             Ok(()) => Ok(Linked::Created),
             Err(Errno::EXIST) => Ok(Linked::AlreadyExists),
-            Err(error) if cannot_be_nameless(error) => {
-                by_temporary_name(directory, &target, bytes, mode)
-            }
+            Err(error) if cannot_be_nameless(error) => by_temporary_name(),
             Err(error) => Err(PathError::new("creating", target, error)),
-        },
-        Err(error)
-            if error
-                .errno()
-                .is_some_and(|raw| cannot_be_nameless(Errno::from_raw_os_error(raw))) =>
-        {
-            by_temporary_name(directory, &target, bytes, mode)
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -142,6 +171,18 @@ mod tests {
         assert_eq!(create(b"two").unwrap(), Linked::AlreadyExists);
         assert_eq!(std::fs::read(&target).unwrap(), b"one");
         assert_eq!(regular_files(directory.path(), 10).unwrap(), ["x"]);
+    }
+
+    #[test]
+    fn one_content_can_be_tried_under_several_names() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a"), "other").unwrap();
+        let file = Unnamed::write(directory.path(), b"mine", 0o600).unwrap();
+        assert_eq!(file.link("a").unwrap(), Linked::AlreadyExists);
+        assert_eq!(file.link("b").unwrap(), Linked::Created);
+        assert_eq!(std::fs::read(directory.path().join("b")).unwrap(), b"mine");
+        drop(Unnamed::write(directory.path(), b"never named", 0o600).unwrap());
+        assert_eq!(regular_files(directory.path(), 10).unwrap(), ["a", "b"]);
     }
 
     /// B002
