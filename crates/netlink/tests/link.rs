@@ -7,9 +7,11 @@ mod support;
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use podwire_netlink::route::bridge::{ChangePort, PortSettings};
+use podwire_netlink::route::bridge::{ChangePort, ChangeVlans, PortSettings, VlanFlags};
 use podwire_netlink::route::link_change::{ChangeLink, DeleteLink};
-use podwire_netlink::route::link_kind::{LinkKind, MacvlanMode};
+use podwire_netlink::route::link_kind::{
+    IpvlanIsolation, IpvlanMode, LinkKind, MacvlanMode, VlanProtocol,
+};
 use podwire_netlink::route::link_new::{End, NewKind, NewLink};
 use podwire_netlink::route::{Device, RouteSocket};
 use support::{json, link, mac, private_namespace};
@@ -208,4 +210,77 @@ fn a_socket_stays_in_its_namespace() {
     assert!(second.link_by_name("br0").unwrap().is_none());
     assert!(first.link_by_name("br0").unwrap().is_some());
     assert!(RouteSocket::open().unwrap().link_by_name("br0").unwrap().is_none());
+}
+
+#[test]
+fn vlans_of_ports_are_what_bridge_shows() {
+    let mut socket = private_namespace();
+    let kind = NewKind::Bridge { vlan_filtering: Some(true), default_pvid: None };
+    let made = socket.create_link(&NewLink::new(End::new("br0"), kind));
+    // A kernel without bridge VLAN filtering says so, to everything.
+    let lacking = made.as_ref().is_err_and(podwire_netlink::Error::is_unsupported);
+    let bridge = match made {
+        Ok(bridge) => bridge,
+        Err(error) if lacking => {
+            assert!(error.to_string().starts_with("creating bridge br0: "), "{error}");
+            socket.create_link(&NewLink::new(End::new("br0"), BRIDGE)).unwrap()
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let new = NewLink::veth(End::new("a"), End::new("b")).master(bridge.index);
+    let port = socket.create_link(&new).unwrap();
+    let native = VlanFlags::PVID | VlanFlags::UNTAGGED;
+    let add = ChangeVlans::add(port.device(), 100, native);
+    let trunk = ChangeVlans::add(port.device(), 200, VlanFlags::empty()).to(209);
+    let Some(LinkKind::Bridge(settings)) = bridge.kind else { panic!("not a bridge") };
+    if lacking {
+        assert_eq!((settings.vlan_filtering, settings.default_pvid), (Some(false), None));
+        let error = socket.apply(&add).unwrap_err();
+        assert!(error.is_unsupported(), "{error}");
+        assert!(error.to_string().starts_with("adding VLAN 100 of a: "), "{error}");
+        assert_eq!(socket.port_vlans().unwrap(), []);
+        return;
+    }
+    assert_eq!(settings.vlan_filtering, Some(true));
+    socket.apply_all(&[&ChangeVlans::delete(port.device(), 1), &add, &trunk]).unwrap();
+    let vlans = socket.port_vlans().unwrap();
+    let of_port: Vec<_> = vlans.iter().filter(|vlan| vlan.port == port.index).collect();
+    assert_eq!(of_port.len(), 11);
+    assert_eq!((of_port[0].id, of_port[0].flags & native), (100, native));
+    let shown = json("bridge -j vlan show dev a");
+    assert_eq!(shown[0]["vlans"][0]["vlan"], 100);
+    assert_eq!(shown[0]["vlans"][1]["vlanEnd"], 209);
+}
+
+#[test]
+fn kinds_that_a_kernel_may_lack_are_made_or_refused_as_unsupported() {
+    let mut socket = private_namespace();
+    let parent = socket.create_link(&NewLink::veth(End::new("a"), End::new("b"))).unwrap();
+    let (vlan, protocol) = (77, VlanProtocol::Service);
+    let (mode, isolation) = (IpvlanMode::L3s, IpvlanIsolation::Private);
+    let cases = [
+        (NewKind::Vlan { id: vlan, protocol }, LinkKind::Vlan { id: vlan, protocol }, true),
+        (NewKind::Ipvlan { mode, isolation }, LinkKind::Ipvlan { mode, isolation }, true),
+        (NewKind::Vrf { table: 70_000 }, LinkKind::Vrf { table: 70_000 }, false),
+        (NewKind::Dummy, LinkKind::Dummy, false),
+    ];
+    for (new, expected, on_parent) in cases {
+        let kind = new.name();
+        let mut new = NewLink::new(End::new("made"), new);
+        if on_parent {
+            new = new.parent(parent.index);
+        }
+        match socket.create_link(&new) {
+            Ok(made) => {
+                println!("{kind}: made");
+                assert_eq!(made.kind, Some(expected));
+                assert_eq!(made.parent, on_parent.then_some(parent.index));
+                socket.apply(&DeleteLink(made.device())).unwrap();
+            }
+            Err(error) => {
+                println!("{kind}: {error}");
+                assert!(error.is_unsupported(), "{error}");
+            }
+        }
+    }
 }

@@ -96,7 +96,7 @@ fn what_the_kernel_lacks_is_named() {
     assert!(error.is_unsupported() && !error.is_not_found(), "{error}");
     assert_eq!(
         error.to_string(),
-        "adding rule to ip podwire any: this kernel lacks the nftables expression \"levitate\""
+        "adding rule to ip podwire any: this kernel lacks the nftables expression \"levitate\" in family ip"
     );
 
     let mut batch = table_with_set();

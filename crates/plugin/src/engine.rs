@@ -40,17 +40,18 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Add)?;
         let _lock = lock(attachment)?;
-        let base = self.base(request, &config, attachment, undo)?;
-        let mut result = inventory.complete(&config, attachment, base)?;
-        let facts = Facts { operation: Operation::Add, result: Some(&result) };
-        let mut plan = inventory.desired(&config, attachment, &facts)?;
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
-        let made = make_all(&mut plan, &mut kernel)?;
-        if let Err(error) = inventory.observe(&config, attachment, &mut kernel, &mut result) {
-            unmake(&mut plan, &made, &mut kernel);
-            return Err(error);
+        let facts = Facts { operation: Operation::Add, result: None };
+        let mut foundation = Making::new(inventory.foundation(&config, attachment, &facts)?);
+        let outcome = foundation
+            .make(&mut kernel)
+            .and_then(|()| self.add_on_top(request, &config, attachment, &mut kernel, undo));
+        if outcome.is_err() {
+            // The interface goes before its address returns to the pool,
+            // which the caller's undo stack does (B101).
+            foundation.unmake(&mut kernel);
         }
-        Ok(result)
+        outcome
     }
 
     fn del(&self, request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
@@ -62,7 +63,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
             None
         });
         let facts = Facts { operation: Operation::Del, result: prev_result.as_ref() };
-        let plan = inventory.desired(&config, attachment, &facts)?;
+        let plan = self.plan(&config, attachment, &facts)?;
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
         let mut errors = Vec::new();
         let address_is_free = remove_all(&plan, &mut kernel, &mut errors);
@@ -88,7 +89,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
             request.prev_result()?
         };
         let facts = Facts { operation: Operation::Check, result: prev_result.as_ref() };
-        let plan = inventory.desired(&config, attachment, &facts)?;
+        let plan = self.plan(&config, attachment, &facts)?;
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
         let mut differences = Vec::new();
         for resource in &plan {
@@ -137,6 +138,41 @@ impl<I: Inventory> Plugin for Inventoried<I> {
 }
 
 impl<I: Inventory> Inventoried<I> {
+    /// Everything of an attachment: the foundation and what is on top.
+    fn plan(
+        &self,
+        config: &I::Config,
+        attachment: &Attachment,
+        facts: &Facts<'_>,
+    ) -> Result<Plan<I::Kernel>, Error> {
+        let mut plan = self.0.foundation(config, attachment, facts)?;
+        plan.extend(self.0.desired(config, attachment, facts)?);
+        Ok(plan)
+    }
+
+    /// The part of an ADD behind the foundation: addresses, and what needs
+    /// them.
+    fn add_on_top<'a>(
+        &self,
+        request: &'a Request<'a>,
+        config: &I::Config,
+        attachment: &'a Attachment,
+        kernel: &mut I::Kernel,
+        undo: &mut Undo<'a>,
+    ) -> Result<CniResult, Error> {
+        let inventory = &self.0;
+        let base = self.base(request, config, attachment, undo)?;
+        let mut result = inventory.complete(config, attachment, base)?;
+        let facts = Facts { operation: Operation::Add, result: Some(&result) };
+        let mut top = Making::new(inventory.desired(config, attachment, &facts)?);
+        top.make(kernel)?;
+        if let Err(error) = inventory.observe(config, attachment, kernel, &mut result) {
+            top.unmake(kernel);
+            return Err(error);
+        }
+        Ok(result)
+    }
+
     /// The addresses this attachment starts from; a delegated one is given
     /// back when a later step fails.
     fn base<'a>(
@@ -172,32 +208,43 @@ impl<I: Inventory> Inventoried<I> {
     }
 }
 
-/// Makes the plan in order; on the first failure, or a panic, what was made
-/// is taken back in reverse. Returns which entries were made.
-fn make_all<K>(plan: &mut Plan<K>, kernel: &mut K) -> Result<Vec<usize>, Error> {
-    let mut made = Vec::with_capacity(plan.len());
-    for index in 0..plan.len() {
-        let Some(resource) = plan.get_mut(index) else { break };
-        let outcome = catch_unwind(AssertUnwindSafe(|| resource.make(kernel)))
-            .unwrap_or_else(|_| Err(Error::internal("a bug in Podwire: making it panicked")));
-        match outcome {
-            Ok(Made::Created) => made.push(index),
-            Ok(Made::Found) => {}
-            Err(error) => {
-                let error = error.context(resource.describe());
-                unmake(plan, &made, kernel);
-                return Err(error);
-            }
-        }
-    }
-    Ok(made)
+/// A plan that is being made, with what was made of it.
+struct Making<K> {
+    plan: Plan<K>,
+    made: Vec<usize>,
 }
 
-fn unmake<K>(plan: &mut Plan<K>, made: &[usize], kernel: &mut K) {
-    for index in made.iter().rev() {
-        let Some(resource) = plan.get_mut(*index) else { continue };
-        if let Err(error) = resource.undo(kernel) {
-            log::warn!("could not take back {}: {error}", resource.describe());
+impl<K> Making<K> {
+    fn new(plan: Plan<K>) -> Self {
+        Self { made: Vec::with_capacity(plan.len()), plan }
+    }
+
+    /// Makes it in order; on the first failure, or a panic, what was made is
+    /// taken back.
+    fn make(&mut self, kernel: &mut K) -> Result<(), Error> {
+        for (index, resource) in self.plan.iter_mut().enumerate() {
+            let outcome = catch_unwind(AssertUnwindSafe(|| resource.make(kernel)))
+                .unwrap_or_else(|_| Err(Error::internal("a bug in Podwire: making it panicked")));
+            match outcome {
+                Ok(Made::Created) => self.made.push(index),
+                Ok(Made::Found) => {}
+                Err(error) => {
+                    let error = error.context(resource.describe());
+                    self.unmake(kernel);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was made, last first.
+    fn unmake(&mut self, kernel: &mut K) {
+        while let Some(index) = self.made.pop() {
+            let Some(resource) = self.plan.get_mut(index) else { continue };
+            if let Err(error) = resource.undo(kernel) {
+                log::warn!("could not take back {}: {error}", resource.describe());
+            }
         }
     }
 }

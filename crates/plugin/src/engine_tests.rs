@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use podwire_spec::error::Error;
 
-use super::{drift, joined, make_all, remove_all};
+use super::{Making, drift, joined, remove_all};
 use crate::inventory::{Belongs, Difference, Made, Plan, Resource};
 
 #[derive(Default)]
@@ -83,12 +83,12 @@ fn names(kernel: &Kernel) -> Vec<&'static str> {
 #[test]
 fn a_plan_is_made_in_order() {
     let mut kernel = Kernel::default();
-    let mut plan: Plan<Kernel> = vec![
+    let plan: Plan<Kernel> = vec![
         thing("bridge", Belongs::Host, Fault::None),
         thing("link", Belongs::AttachmentAddress, Fault::None),
         thing("rules", Belongs::Attachment, Fault::None),
     ];
-    assert_eq!(make_all(&mut plan, &mut kernel).unwrap(), [0, 1, 2]);
+    Making::new(plan).make(&mut kernel).unwrap();
     assert_eq!(*kernel.journal.borrow(), ["make bridge", "make link", "make rules"]);
 }
 
@@ -97,13 +97,13 @@ fn a_failure_takes_back_what_was_made_and_only_that() {
     for fault in [Fault::Make, Fault::Panic] {
         let mut kernel = Kernel::default();
         kernel.objects.insert("bridge", "right");
-        let mut plan: Plan<Kernel> = vec![
+        let plan: Plan<Kernel> = vec![
             thing("bridge", Belongs::Host, Fault::None),
             thing("link", Belongs::AttachmentAddress, Fault::None),
             thing("address", Belongs::Sandbox, Fault::None),
             thing("rules", Belongs::Attachment, fault),
         ];
-        let error = make_all(&mut plan, &mut kernel).unwrap_err();
+        let error = Making::new(plan).make(&mut kernel).unwrap_err();
         assert!(error.msg.starts_with("rules: "), "{error}");
         assert_eq!(names(&kernel), ["bridge"], "what was found stays");
         let journal = kernel.journal.borrow();
@@ -114,13 +114,15 @@ fn a_failure_takes_back_what_was_made_and_only_that() {
 #[test]
 fn removal_goes_on_after_an_error_and_leaves_the_host_and_the_sandbox() {
     let mut kernel = Kernel::default();
-    let mut plan: Plan<Kernel> = vec![
+    let plan: Plan<Kernel> = vec![
         thing("bridge", Belongs::Host, Fault::None),
         thing("link", Belongs::AttachmentAddress, Fault::None),
         thing("address", Belongs::Sandbox, Fault::None),
         thing("rules", Belongs::Attachment, Fault::Remove),
     ];
-    make_all(&mut plan, &mut kernel).unwrap();
+    let mut making = Making::new(plan);
+    making.make(&mut kernel).unwrap();
+    let plan = making.plan;
     let mut errors = Vec::new();
     assert!(remove_all(&plan, &mut kernel, &mut errors), "rules don't hold the address");
     assert_eq!(errors.len(), 1);

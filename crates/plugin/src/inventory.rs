@@ -213,7 +213,8 @@ pub enum Addresses {
 pub struct Facts<'a> {
     /// Which operation asks.
     pub operation: Operation,
-    /// ADD: what this attachment is to become ([`Inventory::complete`]).
+    /// ADD: what this attachment is to become ([`Inventory::complete`]); none
+    /// yet for the foundation.
     /// CHECK: prevResult, with what later plugins changed. DEL: prevResult
     /// if there is a readable one. GC: none.
     pub result: Option<&'a CniResult>,
@@ -253,8 +254,22 @@ pub trait Inventory: Sync {
         base: CniResult,
     ) -> Result<CniResult, Error>;
 
-    /// What should exist, in the order it is made. Pure: no kernel, no file.
-    /// With no result it must still name everything that DEL finds by owner.
+    /// What must stand before addresses are asked for: the interface itself,
+    /// since a DHCP delegate speaks through it. Made first, removed last.
+    /// Pure, as [`Inventory::desired`]; only `facts.operation` and, for CHECK
+    /// and DEL, prevResult are known.
+    fn foundation(
+        &self,
+        _config: &Self::Config,
+        _attachment: &Attachment,
+        _facts: &Facts<'_>,
+    ) -> Result<Plan<Self::Kernel>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// What should exist on top, in the order it is made. Pure: no kernel, no
+    /// file. With no result it must still name everything that DEL finds by
+    /// owner.
     fn desired(
         &self,
         config: &Self::Config,

@@ -22,7 +22,7 @@ impl Default for Deadlines {
     fn default() -> Self {
         Self {
             plugin: Duration::from_secs(90),
-            operation: Duration::from_secs(180),
+            operation: Duration::from_mins(3),
             rollback: Duration::from_secs(90),
             lock: Duration::from_secs(8),
         }
@@ -40,7 +40,7 @@ impl Clock {
     pub(crate) fn start(total: Duration, plugin: Duration) -> Self {
         let now = Instant::now();
         // A time beyond the clock's range is no bound; a century does as well.
-        let end = now.checked_add(total).unwrap_or(now + Duration::from_secs(3_155_760_000));
+        let end = now.checked_add(total).unwrap_or(now + Duration::from_hours(24 * 36_525));
         Self { end, plugin }
     }
 

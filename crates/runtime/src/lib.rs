@@ -45,8 +45,8 @@ pub use error::{Rollback, RuntimeError};
 pub use load::Network;
 pub use observer::{CallInfo, Notice, Observer, Silent};
 pub use operations::{
-    Attached, Checked, Deleted, Existing, GcMode, GcReport, NetworkRef, Source, Stale, Status,
-    ValidSet,
+    Attached, Checked, Deleted, Existing, Finding, GcMode, GcReport, NetworkRef, PluginVersion,
+    Severity, Source, Stale, Status, ValidSet,
 };
 pub use runtime::{
     DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIGURATION_DIRECTORY, DEFAULT_PLUGIN_DIRECTORY, Runtime,

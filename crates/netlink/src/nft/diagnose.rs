@@ -4,6 +4,7 @@
 //! that isn't there. The extended acknowledgement points at the attribute that it stumbled
 //! over, which tells the two apart.
 
+use super::Family;
 use super::batch::kind;
 use super::decode::NFGENMSG;
 use crate::attribute::{Attribute, Attributes, align};
@@ -28,11 +29,14 @@ fn missing(refusal: &Refusal, kind: u16, message: &[u8]) -> Option<String> {
         return None;
     }
     let offset = usize::try_from(refusal.offset?).ok()?;
+    let family = Family::from_number(*message.get(HEADER)?)?;
     let top = Attributes::new(message.get(HEADER + NFGENMSG..)?);
     let (attribute, at) = find(top, HEADER + NFGENMSG, offset)?;
     match (kind, attribute.kind) {
         // NFTA_CHAIN_TYPE
-        (kind::NEW_CHAIN, 7) => Some(format!("chains of type {}", attribute.string())),
+        (kind::NEW_CHAIN, 7) => {
+            Some(format!("nftables chains of type {} in family {family}", attribute.string()))
+        }
         // NFTA_RULE_EXPRESSIONS
         (kind::NEW_RULE, 4) => {
             let (element, _) = find(attribute.nested(), at + 4, offset)?;
@@ -44,7 +48,7 @@ fn missing(refusal: &Refusal, kind: u16, message: &[u8]) -> Option<String> {
                     let extension = data.nested().find_kind(1).ok()??.string();
                     Some(format!("the xtables {name} \"{extension}\" (of this revision)"))
                 }
-                name => Some(format!("the nftables expression \"{name}\"")),
+                name => Some(format!("the nftables expression \"{name}\" in family {family}")),
             }
         }
         _ => None,
@@ -63,4 +67,47 @@ fn find(attributes: Attributes<'_>, start: usize, offset: usize) -> Option<(Attr
         at = end;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Body, Flags, Requests};
+    use crate::nft::batch::Batch;
+    use crate::nft::{Chain, ChainKind, Hook, TableId};
+
+    const TABLE: TableId<'static> = TableId::new(Family::Inet, "podwire");
+
+    fn refusal(errno: Errno, offset: usize) -> Refusal {
+        Refusal { errno, message: None, offset: u32::try_from(offset).ok() }
+    }
+
+    #[test]
+    fn a_missing_chain_type_is_told_from_a_missing_table() {
+        let mut batch = Batch::new();
+        let hook = Hook::Prerouting;
+        batch.add_chain(&Chain::base(TABLE.chain("entry"), ChainKind::Nat, hook, 0));
+        let message = &batch.encoded.bytes()[batch.operations[0].range.clone()];
+        // The table's name comes first, the type last.
+        let (table, chain_type) = (HEADER + NFGENMSG, message.len() - 8);
+        let Cause::Unsupported(what) =
+            cause(refusal(Errno::NOENT, chain_type), kind::NEW_CHAIN, message)
+        else {
+            panic!("it isn't told apart");
+        };
+        assert_eq!(what, "nftables chains of type nat in family inet");
+        let absent = cause(refusal(Errno::NOENT, table), kind::NEW_CHAIN, message);
+        assert!(matches!(absent, Cause::Kernel(_)));
+        let refused = cause(refusal(Errno::EXIST, chain_type), kind::NEW_CHAIN, message);
+        assert!(matches!(refused, Cause::Kernel(_)));
+    }
+
+    #[test]
+    fn a_refusal_without_a_place_stays_as_it_is() {
+        let mut requests = Requests::new();
+        requests.push(0, Flags::empty(), |body: &mut Body<'_>| body.raw(&[2, 0, 0, 0]));
+        let refusal = Refusal { errno: Errno::NOENT, message: None, offset: None };
+        let told = cause(refusal.clone(), kind::NEW_RULE, requests.bytes());
+        assert_eq!(told, Cause::Kernel(refusal));
+    }
 }

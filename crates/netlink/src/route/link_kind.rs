@@ -63,10 +63,11 @@ pub enum LinkKind {
 /// Settings of a bridge that matter to its users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BridgeSettings {
-    /// Whether ports are told apart by VLAN. `None` where the kernel has no
-    /// bridge VLAN filtering.
+    /// Whether ports are told apart by VLAN. A kernel without bridge VLAN
+    /// filtering shows false too.
     pub vlan_filtering: Option<bool>,
-    /// The VLAN that new ports join, untagged; 0 for none.
+    /// The VLAN that new ports join, untagged; 0 for none. `None` where the
+    /// kernel has no bridge VLAN filtering.
     pub default_pvid: Option<u16>,
 }
 

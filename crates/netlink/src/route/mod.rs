@@ -31,6 +31,8 @@ pub mod link_kind;
 pub mod link_new;
 pub mod monitor;
 pub mod neighbour;
+mod route_change;
+mod route_query;
 pub mod routes;
 pub mod rule;
 pub mod tc;

@@ -6,31 +6,32 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use crate::attribute::{Attribute, Attributes, read_u16, read_u32};
-use crate::error::{Error, Malformed, Subject};
-use crate::message::{Body, Flags, Requests};
-use crate::route::RouteSocket;
-use crate::route::change::{ACKNOWLEDGED, Change};
+use crate::error::Malformed;
+use crate::message::Body;
 use crate::route::family::{Family, Scope, TABLE_MAIN};
 
-const RTM_NEWROUTE: u16 = 24;
-const RTM_DELROUTE: u16 = 25;
-const RTM_GETROUTE: u16 = 26;
+pub use super::route_change::{AddRoute, DeleteRoute, RouteMode};
+pub use super::route_query::RouteFilter;
 
-const RTA_DST: u16 = 1;
+pub(crate) const RTM_NEWROUTE: u16 = 24;
+pub(crate) const RTM_DELROUTE: u16 = 25;
+pub(crate) const RTM_GETROUTE: u16 = 26;
+
+pub(crate) const RTA_DST: u16 = 1;
 const RTA_SRC: u16 = 2;
-const RTA_OIF: u16 = 4;
+pub(crate) const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTA_MULTIPATH: u16 = 9;
-const RTA_TABLE: u16 = 15;
+pub(crate) const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
 const RTAX_MTU: u16 = 2;
 const RTAX_ADVMSS: u16 = 8;
 
 /// `sizeof(struct rtmsg)`.
-const HEADER: usize = 12;
+pub(crate) const HEADER: usize = 12;
 /// The gateway is reachable on the link though no subnet says so
 /// (`RTNH_F_ONLINK`).
 const RTNH_F_ONLINK: u32 = 4;
@@ -160,6 +161,12 @@ impl Route {
         self.destination.prefix_len() == 0
     }
 
+    /// Whether it refuses packets rather than sending them.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let refusals = [RouteKind::BLACKHOLE, RouteKind::UNREACHABLE, RouteKind::PROHIBIT];
+        refusals.contains(&self.kind)
+    }
+
     /// Reads an `RTM_NEWROUTE` or `RTM_DELROUTE` message behind its netlink
     /// header; `None` for a family other than IPv4 and IPv6.
     ///
@@ -220,7 +227,7 @@ impl Route {
         Ok(())
     }
 
-    fn encode(&self, body: &mut Body<'_>) {
+    pub(crate) fn encode(&self, body: &mut Body<'_>) {
         let source_length = self.source.map_or(0, |source| source.prefix_len());
         // Tables above 255 only fit the attribute.
         let table = u8::try_from(self.table).unwrap_or(0);
@@ -372,186 +379,5 @@ impl fmt::Display for Route {
             write!(formatter, " table {}", self.table)?;
         }
         Ok(())
-    }
-}
-
-/// How a new route meets those that are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RouteMode {
-    /// Refused (`EEXIST`) where a route to the same place has the same rank
-    /// and table.
-    Exclusive,
-    /// Beside others to the same place; refused only when the same is there.
-    /// IPv6 makes it one more way of the existing route.
-    Beside,
-    /// In place of the first with the same place, rank and table, if any.
-    Replace,
-}
-
-/// Adds a route.
-#[derive(Debug, Clone, Copy)]
-pub struct AddRoute<'a> {
-    /// The route.
-    pub route: &'a Route,
-    /// How it meets those that are there.
-    pub mode: RouteMode,
-    /// The output link's name, for errors only; may be empty.
-    pub output_name: &'a str,
-}
-
-/// Deletes the first route that has everything this one has set.
-#[derive(Debug, Clone, Copy)]
-pub struct DeleteRoute<'a> {
-    /// The route.
-    pub route: &'a Route,
-    /// The output link's name, for errors only; may be empty.
-    pub output_name: &'a str,
-}
-
-fn describe(f: &mut fmt::Formatter<'_>, route: &Route, output_name: &str) -> fmt::Result {
-    write!(f, "{route}")?;
-    if output_name.is_empty() { Ok(()) } else { write!(f, " on {output_name}") }
-}
-
-impl fmt::Display for AddRoute<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(formatter, self.route, self.output_name)
-    }
-}
-
-impl fmt::Display for DeleteRoute<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(formatter, self.route, self.output_name)
-    }
-}
-
-impl Change for AddRoute<'_> {
-    fn operation(&self) -> &'static str {
-        match self.mode {
-            RouteMode::Replace => "replacing route",
-            RouteMode::Exclusive | RouteMode::Beside => "adding route",
-        }
-    }
-
-    fn encode(&self, requests: &mut Requests) {
-        let mode = match self.mode {
-            RouteMode::Exclusive => Flags::CREATE | Flags::EXCLUSIVE,
-            RouteMode::Beside => Flags::CREATE,
-            RouteMode::Replace => Flags::CREATE | Flags::REPLACE,
-        };
-        requests.push(RTM_NEWROUTE, ACKNOWLEDGED | mode, |body| self.route.encode(body));
-    }
-}
-
-impl Change for DeleteRoute<'_> {
-    fn operation(&self) -> &'static str {
-        "deleting route"
-    }
-
-    fn encode(&self, requests: &mut Requests) {
-        requests.push(RTM_DELROUTE, ACKNOWLEDGED, |body| self.route.encode(body));
-    }
-}
-
-/// Which routes to list. Everything that is set must match.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RouteFilter {
-    /// The family; both unless set.
-    pub family: Option<Family>,
-    /// The table; all unless set.
-    pub table: Option<u32>,
-    /// The output link's index; for a multipath route, that of any of its ways.
-    pub output: Option<u32>,
-}
-
-impl RouteFilter {
-    fn admits(&self, route: &Route) -> bool {
-        let leaves_by = |index| {
-            route.output == Some(index) || route.next_hops.iter().any(|hop| hop.output == index)
-        };
-        !route.cloned
-            && self.family.is_none_or(|family| route.family() == family)
-            && self.table.is_none_or(|table| route.table == table)
-            && self.output.is_none_or(leaves_by)
-    }
-}
-
-impl RouteSocket {
-    /// The routes that a filter admits, without the kernel's cached copies.
-    ///
-    /// # Errors
-    /// The exchange failed.
-    pub fn routes(&mut self, filter: RouteFilter) -> Result<Vec<Route>, Error> {
-        let families = match filter.family {
-            Some(family) => vec![family],
-            None => vec![Family::V4, Family::V6],
-        };
-        let mut routes = Vec::new();
-        for family in families {
-            routes.extend(self.list_routes(family, filter)?);
-        }
-        Ok(routes)
-    }
-
-    fn list_routes(&mut self, family: Family, filter: RouteFilter) -> Result<Vec<Route>, Error> {
-        let listed = self.socket.dump(
-            Subject::new("listing", &"routes"),
-            RTM_GETROUTE,
-            |body| {
-                let mut header = [0; HEADER];
-                header[0] = family.number();
-                body.raw(&header);
-                if let Some(table) = filter.table {
-                    body.u32(RTA_TABLE, table);
-                }
-                if let Some(output) = filter.output {
-                    body.u32(RTA_OIF, output);
-                }
-            },
-            |reply| match reply.kind {
-                RTM_NEWROUTE => {
-                    Ok(Route::decode(reply.payload)?.filter(|route| filter.admits(route)))
-                }
-                _ => Ok(None),
-            },
-        );
-        match listed {
-            // Strict kernels say so for a table that nothing was put in yet.
-            Err(error) if filter.table.is_some() && error.is_not_found() => Ok(Vec::new()),
-            other => other,
-        }
-    }
-
-    /// The way that the kernel would choose to an address, or `None` where
-    /// there is no way.
-    ///
-    /// # Errors
-    /// The exchange failed.
-    pub fn route_to(&mut self, address: IpAddr) -> Result<Option<Route>, Error> {
-        let family = Family::of(address);
-        let answer = self.socket.fetch(
-            Subject::new("finding the route to", &address),
-            RTM_GETROUTE,
-            |body| {
-                let mut header = [0; HEADER];
-                header[0] = family.number();
-                header[1] = family.everything().max_prefix_len();
-                body.raw(&header);
-                body.ip(RTA_DST, address);
-            },
-            |reply| Route::decode(reply.payload),
-        );
-        match answer {
-            Ok(route) => Ok(route.filter(|route| !route.is_refusal())),
-            Err(error) if error.is_no_way() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Route {
-    fn is_refusal(&self) -> bool {
-        let refusals = [RouteKind::BLACKHOLE, RouteKind::UNREACHABLE, RouteKind::PROHIBIT];
-        refusals.contains(&self.kind)
     }
 }

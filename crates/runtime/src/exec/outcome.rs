@@ -115,8 +115,9 @@ impl PluginFailure {
     /// The CNI code: the plugin's own, 11 after a timeout, else 999.
     pub fn code(&self) -> ErrorCode {
         match &self.failure {
-            Failure::Reported { error, .. } => error.code,
-            Failure::BadResult(error) | Failure::Request(error) => error.code,
+            Failure::Reported { error, .. }
+            | Failure::BadResult(error)
+            | Failure::Request(error) => error.code,
             Failure::TimedOut(_) | Failure::Cancelled => ErrorCode::TryAgainLater,
             Failure::Unexplained { .. }
             | Failure::TooMuchOutput(_)

@@ -62,7 +62,7 @@ pub(super) fn entries(
 
 /// The bytes of a configuration file. Links are followed; what isn't a regular
 /// file is never opened, since a pipe would block.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     let metadata = std::fs::metadata(path).map_err(|error| Problem::io(path, &error))?;
     if metadata.is_dir() {
         return Err(Problem::new(path, "it is a directory, not a file"));

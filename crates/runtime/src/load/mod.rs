@@ -23,5 +23,6 @@ mod problem;
 
 pub use directory::Directory;
 pub use files::Kind;
+pub(crate) use files::read as read_file;
 pub use network::Network;
 pub use problem::Problem;

@@ -12,7 +12,7 @@ use super::versions;
 use crate::attachment::Attachment;
 use crate::deadlines::Clock;
 use crate::error::{Rollback, RuntimeError};
-use crate::exec::Failure;
+use crate::exec::{Exit, Failure};
 use crate::live::{Liveness, liveness};
 use crate::load::Network;
 use crate::locks::NetworkLock;
@@ -80,8 +80,11 @@ impl Runtime {
             lock: None,
             cancellable: true,
         };
-        let programs =
-            list.plugins.iter().map(|plugin| chain.find(plugin)).collect::<Result<Vec<_>, _>>()?;
+        let programs = list
+            .plugins
+            .iter()
+            .map(|plugin| chain.find(&plugin.plugin_type))
+            .collect::<Result<Vec<_>, _>>()?;
 
         let container_lock = self.locks.container(&target.key.container_id)?;
         let network_lock = self.locks.network_shared(network.name())?;
@@ -199,8 +202,12 @@ fn run_all(
             strip_capabilities: chain.runtime.strip_capabilities,
         };
         let printed = chain.call_program(index, plugin, program, &inputs)?;
+        if let Some(error) = versions::error_instead(&printed.stdout) {
+            let failure = Failure::Reported { error, exit: Exit::Code(0) };
+            return Err(chain.failure(index, &plugin.plugin_type, failure, &printed.stderr));
+        }
         let result = versions::read_result(&printed.stdout, chain.list).map_err(|error| {
-            chain.failure(index, plugin, Failure::BadResult(error), &printed.stderr)
+            chain.failure(index, &plugin.plugin_type, Failure::BadResult(error), &printed.stderr)
         })?;
         previous = Some(result);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use podwire_spec::config::{NetworkList, PluginConfig};
-use podwire_spec::id::AttachmentKey;
+use podwire_spec::id::{AttachmentKey, PluginType};
 use podwire_spec::operation::Operation;
 use podwire_spec::request::{CapabilityArguments, RequestInputs};
 
@@ -48,12 +48,12 @@ pub(super) struct Printed {
 
 impl Chain<'_> {
     /// The executable of a plugin of the list.
-    pub(super) fn find(&self, plugin: &PluginConfig) -> Result<PathBuf, RuntimeError> {
+    pub(super) fn find(&self, plugin: &PluginType) -> Result<PathBuf, RuntimeError> {
         let directories = &self.runtime.plugin_directories;
-        self.runtime.executor.find(&plugin.plugin_type, directories).map_err(|searched| {
+        self.runtime.executor.find(plugin, directories).map_err(|searched| {
             RuntimeError::PluginNotFound {
                 network: self.list.name.clone(),
-                plugin: plugin.plugin_type.clone(),
+                plugin: plugin.clone(),
                 searched,
             }
         })
@@ -66,7 +66,7 @@ impl Chain<'_> {
         plugin: &PluginConfig,
         inputs: &RequestInputs<'_>,
     ) -> Result<(), RuntimeError> {
-        self.call_program(index, plugin, &self.find(plugin)?, inputs).map(drop)
+        self.call_program(index, plugin, &self.find(&plugin.plugin_type)?, inputs).map(drop)
     }
 
     /// Calls a plugin whose executable is known; gives what it printed.
@@ -77,19 +77,32 @@ impl Chain<'_> {
         program: &Path,
         inputs: &RequestInputs<'_>,
     ) -> Result<Printed, RuntimeError> {
-        let failed = |failure, stderr: &[u8]| self.failure(index, plugin, failure, stderr);
-        let request = podwire_spec::request::build(plugin, self.list, *inputs)
-            .map_err(|error| failed(Failure::Request(error), b""))?;
+        let request =
+            podwire_spec::request::build(plugin, self.list, *inputs).map_err(|error| {
+                self.failure(index, &plugin.plugin_type, Failure::Request(error), b"")
+            })?;
+        self.execute(index, &plugin.plugin_type, program, &self.environment(), &request)
+    }
+
+    /// Runs a program with a request that is made already.
+    pub(super) fn execute(
+        &self,
+        index: usize,
+        plugin: &PluginType,
+        program: &Path,
+        environment: &[(&'static str, OsString)],
+        request: &str,
+    ) -> Result<Printed, RuntimeError> {
         let Some(time_limit) = self.clock.next_call() else {
             return Err(RuntimeError::DeadlineExceeded {
                 network: self.list.name.clone(),
                 operation: self.operation,
-                plugin: plugin.plugin_type.clone(),
+                plugin: plugin.clone(),
             });
         };
         let info = CallInfo {
             network: &self.list.name,
-            plugin: &plugin.plugin_type,
+            plugin,
             index,
             operation: self.operation,
             attachment: self.target.map(|target| &target.key),
@@ -99,7 +112,7 @@ impl Chain<'_> {
         let started = Instant::now();
         let outcome = self.runtime.executor.run(&PluginCall {
             program,
-            environment: &self.environment(),
+            environment,
             request: request.as_bytes(),
             time_limit,
             inherit: self.lock.map(NetworkLock::as_fd),
@@ -112,7 +125,7 @@ impl Chain<'_> {
         observer.on_call_end(&info, started.elapsed(), outcome.as_ref().map(|_| ()));
         match outcome {
             Ok(stdout) => Ok(Printed { stdout, stderr }),
-            Err(failure) => Err(failed(failure, &stderr)),
+            Err(failure) => Err(self.failure(index, plugin, failure, &stderr)),
         }
     }
 
@@ -120,13 +133,13 @@ impl Chain<'_> {
     pub(super) fn failure(
         &self,
         index: usize,
-        plugin: &PluginConfig,
+        plugin: &PluginType,
         failure: Failure,
         stderr: &[u8],
     ) -> RuntimeError {
         RuntimeError::Plugin(Box::new(PluginFailure {
             network: self.list.name.clone(),
-            plugin: plugin.plugin_type.clone(),
+            plugin: plugin.clone(),
             index,
             operation: self.operation,
             failure,

@@ -50,9 +50,12 @@ impl Runtime {
                 return Ok(Checked::Disabled);
             }
         }
-        let _container_lock = self.locks.container(&key.container_id)?;
+        let container_lock = self.locks.container(&key.container_id)?;
         let found = self.store.find(&key)?;
         if found.attached.is_none() {
+            if found.unfinished.is_none() {
+                container_lock.retire();
+            }
             return Err(match found.unreadable.into_iter().next() {
                 Some(file) => RuntimeError::Record { path: file.path, reason: file.reason },
                 None => RuntimeError::NotAttached(key),

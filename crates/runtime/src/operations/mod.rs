@@ -11,6 +11,8 @@ mod known;
 mod network_ref;
 mod status;
 mod valid;
+mod validate;
+mod version;
 mod versions;
 
 pub use add::{Attached, Existing};
@@ -21,3 +23,8 @@ pub use known::Source;
 pub use network_ref::NetworkRef;
 pub use status::Status;
 pub use valid::ValidSet;
+pub use validate::{Finding, Severity};
+pub use version::PluginVersion;
+
+#[cfg(test)]
+mod tests;

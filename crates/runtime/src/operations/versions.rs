@@ -51,6 +51,17 @@ pub(super) fn read_result(
     })
 }
 
+/// The error object that a plugin printed in the place of a result although
+/// it ended with success. libcni takes it for an empty result.
+pub(super) fn error_instead(printed: &str) -> Option<Error> {
+    let object = Object::parse(printed).ok()?;
+    let result_keys = ["interfaces", "ips", "ip4", "ip6", "routes", "dns"];
+    if object.get("code").is_none() || result_keys.iter().any(|key| object.get(key).is_some()) {
+        return None;
+    }
+    Error::parse(printed)
+}
+
 /// A recorded result for DEL and CHECK, strictly in the list's version.
 pub(super) fn recorded_result(recorded: &str, list: &NetworkList) -> Result<String, Error> {
     let result = VersionedResult::parse(recorded, list.version)?;

@@ -147,8 +147,8 @@ impl Store {
     /// # Errors
     /// If the file can't be written; nothing has changed then.
     pub fn write_intent(&self, record: &Record) -> Result<(), RuntimeError> {
-        self.ensure(&self.paths.intents())?;
-        self.write(&self.paths.intent_file(&record.key), record)
+        ensure(&self.paths.intents())?;
+        write(&self.paths.intent_file(&record.key), record)
     }
 
     /// Turns the intent into the finished record, durably, and returns its
@@ -158,9 +158,9 @@ impl Store {
     /// If it can't be written; the intent is then still there.
     pub fn commit(&self, record: &Record) -> Result<PathBuf, RuntimeError> {
         let intent = self.paths.intent_file(&record.key);
-        self.ensure(&self.paths.intents())?;
-        self.ensure(&self.paths.results())?;
-        self.write(&intent, record)?;
+        ensure(&self.paths.intents())?;
+        ensure(&self.paths.results())?;
+        write(&intent, record)?;
         let place = self.paths.libcni_file(&record.key);
         let place = match fs::hard_link(&intent, &place) {
             Ok(()) => {
@@ -169,7 +169,7 @@ impl Store {
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let place = if self.belongs_to_another(&place, &record.key)? {
-                    self.ensure(&self.paths.own_results())?;
+                    ensure(&self.paths.own_results())?;
                     self.paths.own_file(&record.key)
                 } else {
                     place
@@ -210,7 +210,7 @@ impl Store {
     /// # Errors
     /// If it can't be moved.
     pub fn set_aside(&self, unreadable: &Unreadable) -> Result<PathBuf, RuntimeError> {
-        self.ensure(&self.paths.own())?;
+        ensure(&self.paths.own())?;
         quarantine(&unreadable.path, &self.paths.quarantine())
             .map_err(|error| store_error("setting aside", &unreadable.path, error))
     }
@@ -274,16 +274,6 @@ impl Store {
         let occupant = self.read(path, Some(key))?;
         Ok(matches!(occupant, Some(Ok(stored)) if stored.record.key != *key))
     }
-
-    fn write(&self, path: &Path, record: &Record) -> Result<(), RuntimeError> {
-        write_atomic(path, record.to_json().as_bytes(), 0o600, Durability::Durable)
-            .map_err(|error| store_error("writing", path, error))
-    }
-
-    fn ensure(&self, directory: &Path) -> Result<(), RuntimeError> {
-        create_dir_all(directory, 0o700)
-            .map_err(|error| store_error("making the directory", directory, error))
-    }
 }
 
 /// The plain files of a directory, sorted, without temporary ones.
@@ -303,6 +293,16 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
     }
     paths.sort();
     Ok(paths)
+}
+
+fn write(path: &Path, record: &Record) -> Result<(), RuntimeError> {
+    write_atomic(path, record.to_json().as_bytes(), 0o600, Durability::Durable)
+        .map_err(|error| store_error("writing", path, error))
+}
+
+fn ensure(directory: &Path) -> Result<(), RuntimeError> {
+    create_dir_all(directory, 0o700)
+        .map_err(|error| store_error("making the directory", directory, error))
 }
 
 fn remove_file(path: &Path) -> Result<(), RuntimeError> {

@@ -10,6 +10,8 @@ use podwire_spec::error::Error;
 use podwire_spec::id::{AttachmentKey, ContainerId, IfName, NetworkName};
 use podwire_spec::json::{Kind, Object, Writer, compact};
 use podwire_spec::request::CapabilityArguments;
+use podwire_spec::result::{CniResult, VersionedResult};
+use podwire_spec::version::SpecVersion;
 
 /// The value of `kind` in the records of libcni since 0.8.0.
 const KIND: &str = "cniCacheV1";
@@ -72,6 +74,18 @@ pub(super) enum Parsed {
 }
 
 impl Record {
+    /// The recorded result in the newest shape; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it can't be understood.
+    pub fn cni_result(&self) -> Option<Result<CniResult, Error>> {
+        if self.result.is_empty() {
+            return None;
+        }
+        let result = VersionedResult::parse(&self.result, SpecVersion::V0_1_0);
+        Some(result.and_then(VersionedResult::into_newest))
+    }
+
     /// The record as one line of JSON. An unfinished one carries its state
     /// under `podwire`, which libcni ignores (and never sees).
     pub fn to_json(&self) -> String {
@@ -226,6 +240,7 @@ mod tests {
         let back = parsed(GO_LINE);
         assert_eq!(back.config, record().config);
         assert_eq!(back.args, record().args);
+        assert!(back.cni_result().unwrap().unwrap().ips.is_empty());
         assert_eq!(back.state, State::Attached);
         assert_eq!(back.to_json(), GO_LINE);
     }

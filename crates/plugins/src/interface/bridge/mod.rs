@@ -52,6 +52,22 @@ impl Inventory for Bridge {
         Ok(complete::complete(config, attachment, base))
     }
 
+    fn foundation(
+        &self,
+        config: &Config,
+        attachment: &Attachment,
+        facts: &Facts<'_>,
+    ) -> Result<Plan<Kernel>, Error> {
+        let mut pair = Veth::new(attachment);
+        pair.mtu = config.mtu;
+        pair.mac = config.mac;
+        if let Some(result) = facts.result {
+            let bridge = Some(config.bridge.as_str());
+            pair.recorded = Recorded::from_result(result, attachment.ifname().as_str(), bridge);
+        }
+        Ok(vec![Box::new(bridge_link(config, facts)), Box::new(pair)])
+    }
+
     fn desired(
         &self,
         config: &Config,
@@ -61,17 +77,7 @@ impl Inventory for Bridge {
         let nothing = CniResult::default();
         let result = facts.result.unwrap_or(&nothing);
         let ifname = attachment.ifname().as_str();
-        let recorded = match facts.operation {
-            Operation::Add => Recorded::default(),
-            _ => Recorded::from_result(result, ifname, Some(config.bridge.as_str())),
-        };
-        let mut pair = Veth::new(attachment);
-        pair.mtu = config.mtu;
-        pair.mac = config.mac;
-        pair.recorded = recorded;
         let mut plan: Plan<Kernel> = vec![
-            Box::new(bridge_link(config, result, facts.operation)),
-            Box::new(pair),
             Box::new(Interface {
                 duplicate_detection: if config.duplicate_address_detection {
                     DuplicateDetection::On
@@ -125,11 +131,10 @@ impl Inventory for Bridge {
     }
 }
 
-fn bridge_link(config: &Config, result: &CniResult, operation: Operation) -> BridgeLink {
-    let recorded = result
-        .host_interfaces()
-        .find(|interface| interface.name == config.bridge.as_str())
-        .filter(|_| operation == Operation::Check);
+fn bridge_link(config: &Config, facts: &Facts<'_>) -> BridgeLink {
+    let recorded = facts.result.and_then(|result| {
+        result.host_interfaces().find(|interface| interface.name == config.bridge.as_str())
+    });
     BridgeLink {
         name: config.bridge.to_string(),
         mtu: config.mtu,

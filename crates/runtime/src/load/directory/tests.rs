@@ -28,7 +28,7 @@ impl Folder {
     /// Makes a file look as if nobody had touched it for an hour.
     fn age(&self, name: &str) {
         let file = fs::File::options().append(true).open(self.0.path().join(name)).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
     }
 
     fn read(&self) -> Directory {
@@ -205,4 +205,45 @@ fn c11_a_plugin_without_a_name_is_no_network() {
 fn huge_files_are_refused() {
     let folder = Folder::new(&[("big.conflist", &" ".repeat((1 << 20) + 1))]);
     assert!(folder.read().problems[0].to_string().contains("larger"));
+}
+
+#[test]
+fn b067_a_writer_in_place_never_makes_the_reader_choose_another_file() {
+    let folder = Folder::new(&[
+        ("10-net.conflist", &list("net", "mine")),
+        ("20-net.conflist", &list("net", "another")),
+    ]);
+    let path = folder.0.path().join("10-net.conflist");
+    let text = list("net", "mine");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let (whole, in_pen) = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut whole, mut in_pen) = (0, 0);
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                match folder.read().take("net") {
+                    Ok(network) => {
+                        assert_eq!(plugins(&network), ["mine"]);
+                        whole += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.code(), ErrorCode::TryAgainLater, "{error}");
+                        in_pen += 1;
+                    }
+                }
+            }
+            (whole, in_pen)
+        });
+        let (first, rest) = text.split_at(text.len() / 2);
+        for _ in 0..500 {
+            use std::io::Write as _;
+            let mut file = fs::File::create(&path).unwrap();
+            file.write_all(first.as_bytes()).unwrap();
+            std::thread::yield_now();
+            file.write_all(rest.as_bytes()).unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        reader.join().unwrap()
+    });
+    assert!(whole + in_pen > 0);
+    assert_eq!(plugins(&folder.read().take("net").unwrap()), ["mine"]);
 }
