@@ -78,6 +78,27 @@ impl Network {
         self.path.as_deref()
     }
 
+    /// A recorded network, with the folder plugins of `now` appended if `now`
+    /// has the very plugins recorded before them.
+    ///
+    /// libcni records a list without the plugins of its folder, so that a DEL
+    /// from the record never reached them. Our records hold them; in a record
+    /// of libcni this is where they are got from. A plugin that came to the
+    /// folder since then gets a DEL that finds nothing to do.
+    #[must_use]
+    pub(crate) fn with_folder_of(mut self, now: Option<&Self>) -> Self {
+        let Some(now) = now.map(Self::list) else { return self };
+        if self.list.wants_folder_plugins()
+            && now.wants_folder_plugins()
+            && let Some(further) = now.plugins.strip_prefix(self.list.plugins.as_slice())
+        {
+            for plugin in further {
+                self.list.push_folder_plugin(plugin.clone());
+            }
+        }
+        self
+    }
+
     /// What an attachment's record holds of it, so that DEL runs what ADD ran.
     pub fn recorded(&self) -> Cow<'_, [u8]> {
         self.list.record()

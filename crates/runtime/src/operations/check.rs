@@ -70,8 +70,14 @@ impl Runtime {
         if list.disable_check {
             return Ok(Checked::Disabled);
         }
-        let Some(prev_result) = basis.prev_result.as_deref() else {
-            return Err(RuntimeError::NotAttached(known.key));
+        let prev_result = match &basis.prev_result {
+            Ok(Some(prev_result)) => prev_result,
+            Ok(None) => return Err(RuntimeError::NotAttached(known.key)),
+            Err(error) => {
+                let path = known.found.attached.map(|stored| stored.path).unwrap_or_default();
+                let reason = format!("its result can't be given to the plugins: {error}");
+                return Err(RuntimeError::Record { path, reason });
+            }
         };
         let chain = Chain {
             runtime: self,

@@ -42,7 +42,11 @@ impl Runtime {
         let network = network.into();
         attachment.validate()?;
         let key = attachment.key(network.name());
-        check_length(&key)?;
+        if check_length(&key).is_err() {
+            // ADD refuses such names before anything runs, so there is nothing
+            // to delete; and a DEL that fails for ever blocks its container.
+            return Ok(Deleted { was_recorded: false });
+        }
         let container_lock = self.locks.container(&key.container_id)?;
         let network_lock = self.locks.network_shared(&key.network)?;
         let known = Known::find(self, &key)?;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
 use podwire_spec::operation::Operation;
 
@@ -38,7 +39,9 @@ pub(super) struct Known {
 pub(super) struct Basis {
     pub(super) network: Network,
     pub(super) target: Target,
-    pub(super) prev_result: Option<String>,
+    /// The recorded result in the version of the network; `None` if there is
+    /// none or the version has no place for it.
+    pub(super) prev_result: Result<Option<String>, Error>,
 }
 
 impl Known {
@@ -70,6 +73,7 @@ impl Known {
         let recorded = record.filter(|_| source == Source::Recorded);
         let network = recorded
             .and_then(|record| self.recorded_network(runtime, record))
+            .map(|network| network.with_folder_of(given))
             .or_else(|| given.cloned())?;
         let target = match recorded {
             Some(record) => recorded_target(record, attachment),
@@ -80,7 +84,7 @@ impl Known {
                 capability_args: attachment.capability_args.clone(),
             },
         };
-        let prev_result = record.and_then(|record| self.prev_result(runtime, record, &network));
+        let prev_result = record.map_or(Ok(None), |record| prev_result(record, &network));
         Some(Basis { network, target, prev_result })
     }
 
@@ -115,7 +119,17 @@ impl Known {
             lock: Some(lock),
             cancellable: false,
         };
-        super::del::run_all(&chain, basis.prev_result.as_deref())?;
+        let prev_result = match &basis.prev_result {
+            Ok(prev_result) => prev_result.as_deref(),
+            Err(error) => {
+                runtime.observer.on_notice(&Notice::NoPreviousResult {
+                    attachment: self.key.clone(),
+                    reason: error.to_string(),
+                });
+                None
+            }
+        };
+        super::del::run_all(&chain, prev_result)?;
         runtime.store.remove(&self.found)
     }
 
@@ -154,25 +168,16 @@ impl Known {
             }
         }
     }
+}
 
-    /// The recorded result as the plugins of `network` are to see it.
-    fn prev_result(&self, runtime: &Runtime, record: &Record, network: &Network) -> Option<String> {
-        let list = network.list();
-        // Before 0.4.0 DEL had no previous result.
-        if record.result.is_empty() || !versions::supports(list, Operation::Check) {
-            return None;
-        }
-        match versions::recorded_result(&record.result, list) {
-            Ok(raw) => Some(raw),
-            Err(error) => {
-                runtime.observer.on_notice(&Notice::NoPreviousResult {
-                    attachment: self.key.clone(),
-                    reason: error.to_string(),
-                });
-                None
-            }
-        }
+/// The recorded result as the plugins of `network` are to see it.
+fn prev_result(record: &Record, network: &Network) -> Result<Option<String>, Error> {
+    let list = network.list();
+    // Before 0.4.0 DEL had no previous result.
+    if record.result.is_empty() || !versions::supports(list, Operation::Check) {
+        return Ok(None);
     }
+    versions::recorded_result(&record.result, list).map(Some)
 }
 
 /// What was told at ADD. An empty path from the caller is news: the namespace

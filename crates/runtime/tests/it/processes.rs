@@ -157,3 +157,44 @@ fn only_the_networks_lock_is_inherited() {
     assert!(open.contains("locks/network/net"), "{open}");
     assert!(!open.contains("locks/container"), "{open}");
 }
+
+#[test]
+fn b116_a_wrapper_can_hand_on_all_that_its_delegate_needs() {
+    let node = Node::new();
+    // As flannel does: the delegate gets the wrapper's request, kept for DEL.
+    node.plugin(
+        "wrapper",
+        "cat > $NODE/request\n[ $CNI_COMMAND = ADD ] && cp $NODE/request $NODE/saved\n\
+         [ -e $NODE/saved ] || exit 0\n\
+         ${CNI_PATH%%:*}/record < $NODE/saved\n[ $CNI_COMMAND = DEL ] && rm $NODE/saved\nexit 0\n",
+    );
+    let text = r#"{"cniVersion":"1.1.0","name":"net","plugins":[{"type":"record"},
+        {"type":"wrapper","capabilities":{"mac":true},"delegate":{"hairpinMode":true}}]}"#;
+    let network = podwire_runtime::Network::from_list_bytes(text.as_bytes()).unwrap();
+    let mut attachment = attachment("c1");
+    attachment.capability_args.insert("mac", "\"00:11:22:33:44:55\"").unwrap();
+    let runtime = node.builder(30.0).build();
+    runtime.add(&network, &attachment, Existing::Refuse).unwrap();
+    let saved = fs::read_to_string(node.path("saved")).unwrap();
+    for part in [
+        r#""cniVersion":"1.1.0","delegate":{"hairpinMode":true},"name":"net""#,
+        r#""prevResult":{"cniVersion":"1.1.0","ips":"#,
+        r#""runtimeConfig":{"mac":"00:11:22:33:44:55"}"#,
+    ] {
+        assert!(saved.contains(part), "{part} not in {saved}");
+    }
+    for _ in 0..2 {
+        runtime.del(&network, &attachment, Source::Recorded).unwrap();
+    }
+    assert_eq!(
+        node.log(),
+        [
+            "ADD record c1",
+            "ADD record c1",
+            "DEL record c1",
+            "DEL record c1",
+            // The second DEL: the wrapper has nothing saved, which is fine.
+            "DEL record c1"
+        ]
+    );
+}

@@ -198,3 +198,38 @@ fn b046_two_attachments_with_one_libcni_name_are_told_apart() {
     assert_eq!(node.calls(), ["DEL two"]);
     assert!(node.files().is_empty());
 }
+
+#[test]
+fn folder_plugins_that_libcni_did_not_record_are_reached() {
+    let node = Node::new();
+    let folder = node.directory.path().join("net.d");
+    std::fs::create_dir_all(folder.join("net")).unwrap();
+    let text = r#"{"cniVersion":"1.1.0","name":"net","plugins":[{"type":"main"}]}"#;
+    std::fs::write(folder.join("net.conflist"), text).unwrap();
+    std::fs::write(folder.join("net/x.conf"), r#"{"type":"extra"}"#).unwrap();
+    let record = r#"{"kind":"cniCacheV1","containerId":"c1","ifName":"eth0","networkName":"net",
+        "config":"eyJjbmlWZXJzaW9uIjoiMS4xLjAiLCJuYW1lIjoibmV0IiwicGx1Z2lucyI6W3sidHlwZSI6Im1haW4ifV19",
+        "result":{"cniVersion":"1.1.0"}}"#;
+    node.plant("results/net-c1-eth0", record.as_bytes());
+    let loaded = node.runtime.network("net").unwrap();
+    node.runtime.del(&loaded, &bare("c1"), Source::Recorded).unwrap();
+    assert_eq!(node.calls(), ["DEL extra", "DEL main"]);
+
+    node.plant("results/net-c1-eth0", record.as_bytes());
+    let changed = network("net", "1.1.0", &["other"]);
+    node.runtime.del(&changed, &bare("c1"), Source::Recorded).unwrap();
+    assert_eq!(node.calls(), ["DEL main"]);
+
+    node.runtime.add(&loaded, &attachment("c2"), Existing::Refuse).unwrap();
+    node.calls();
+    node.runtime.del(&name("net"), &bare("c2"), Source::Recorded).unwrap();
+    assert_eq!(node.calls(), ["DEL extra", "DEL main"]);
+}
+
+#[test]
+fn names_that_no_add_accepts_have_nothing_to_delete() {
+    let node = Node::new();
+    let network = network("net", "1.1.0", &["main"]);
+    node.runtime.del(&network, &attachment(&"c".repeat(300)), Source::Recorded).unwrap();
+    assert!(node.calls().is_empty());
+}
