@@ -10,6 +10,7 @@ pub mod bridge_port;
 pub mod gateway;
 pub mod interface;
 pub mod loopback;
+pub mod nft;
 pub mod veth;
 
 mod kernel;
