@@ -10,7 +10,8 @@ use crate::exchange::Event;
 use crate::route::RouteSocket;
 use crate::route::address::Address;
 use crate::route::device::Device;
-use crate::route::link::{Link, OperationalState};
+use crate::route::link::{Link, LinkFlags, OperationalState};
+use crate::route::link_kind::LinkKind;
 use crate::socket::{Protocol, Socket};
 
 /// Multicast groups (`enum rtnetlink_groups`).
@@ -91,6 +92,27 @@ impl Monitor {
     }
 }
 
+/// Whether a link can pass packets, as far as its driver will ever tell.
+fn is_ready(link: &Link) -> bool {
+    // These tell, but only after a moment: a new one is unknown at first on
+    // older kernels (seen with 6.1).
+    let tells = matches!(
+        link.kind,
+        Some(
+            LinkKind::Veth
+                | LinkKind::Bridge(_)
+                | LinkKind::Macvlan { .. }
+                | LinkKind::Ipvlan { .. }
+                | LinkKind::Vlan { .. }
+        )
+    );
+    match link.operational_state {
+        OperationalState::Up => true,
+        OperationalState::Unknown => !tells && link.flags.contains(LinkFlags::LOWER_UP),
+        _ => false,
+    }
+}
+
 /// How waiting for addresses ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Settled {
@@ -115,8 +137,8 @@ impl fmt::Display for Settled {
 }
 
 impl RouteSocket {
-    /// Waits until a link's operational state is `Up` or `Unknown` (drivers
-    /// that don't say); returns the link as it was seen last, `None` when it
+    /// Waits until a link's operational state is `Up`, or `Unknown` with carrier
+    /// for drivers that never say; returns the link as it was seen last, `None` when it
     /// is gone.
     ///
     /// The socket must be of the thread's current namespace.
@@ -135,10 +157,7 @@ impl RouteSocket {
                 Some(index) => self.link_by_index(index)?,
                 None => self.link_by_name(device.name())?,
             };
-            let ready = |link: &Link| {
-                matches!(link.operational_state, OperationalState::Up | OperationalState::Unknown)
-            };
-            Ok(last.as_ref().is_none_or(ready).then_some(()))
+            Ok(last.as_ref().is_none_or(is_ready).then_some(()))
         })?;
         Ok(last)
     }
