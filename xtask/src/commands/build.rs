@@ -30,13 +30,11 @@ const PROGRAMS: &[(&str, u64)] = &[("podwire-cni", 3_000_000), ("podwire", 12_00
 /// When the build fails, a program isn't static, or it is too large.
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     no_more(arguments)?;
-    let target = if has_musl() {
-        MUSL
-    } else {
+    let target = shipped_target();
+    if target == GNU {
         println!("  WARNING: the target {MUSL} isn't installed (`cargo xtask setup` adds it).");
         println!("  WARNING: building for {GNU}: larger, and every call starts 0.3 ms later.");
-        GNU
-    };
+    }
     let mut build = cargo();
     build.args(["build", "--quiet", "--profile", "dist", "--target", target]);
     build.args(["--package", "podwire-plugins", "--package", "podwire", "--bins"]);
@@ -61,6 +59,11 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The target of the programs: musl, or gnu where that can't be had.
+pub(super) fn shipped_target() -> &'static str {
+    if has_musl() { MUSL } else { GNU }
 }
 
 fn has_musl() -> bool {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bench;
 mod build;
 mod cases;
 mod install;
@@ -38,6 +39,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "install",
         about: "--cni-bin-dir DIR [--bin-dir DIR]: put the programs there, a hard link per plugin",
         run: install::run,
+    },
+    Command {
+        name: "bench",
+        about: "[ROUNDS]: podwire, the Go plugins and the kernel's floor side by side",
+        run: bench::run,
     },
     Command { name: "tidy", about: "the rules that a compiler can't hold", run: tidy::run },
     Command {
