@@ -26,13 +26,20 @@ fn userdata(attribute: &Attribute<'_>) -> UserData {
 /// Reads an answer to `NFT_MSG_GETTABLE`.
 pub(super) fn table(payload: &[u8]) -> Result<Option<Table>, Malformed> {
     let Some((family, attributes)) = split(payload)? else { return Ok(None) };
-    let mut table =
-        Table { family, name: String::new(), flags: 0, userdata: UserData::new(), handle: None };
+    let mut table = Table {
+        family,
+        name: String::new(),
+        flags: 0,
+        userdata: UserData::new(),
+        handle: None,
+        uses: None,
+    };
     for attribute in attributes {
         let attribute = attribute?;
         match attribute.kind {
             1 => table.name = attribute.string(),
             2 => table.flags = attribute.u32_be()?,
+            3 => table.uses = Some(attribute.u32_be()?),
             4 => table.handle = Some(attribute.u64_be()?),
             6 => table.userdata = userdata(&attribute),
             _ => {}
@@ -51,6 +58,7 @@ pub(super) fn chain(payload: &[u8]) -> Result<Option<Chain>, Malformed> {
         base: None,
         userdata: UserData::new(),
         handle: None,
+        uses: None,
     };
     let (mut hook, mut kind, mut policy) = (None, None, None);
     for attribute in attributes {
@@ -67,6 +75,7 @@ pub(super) fn chain(payload: &[u8]) -> Result<Option<Chain>, Malformed> {
                     _ => None,
                 }
             }
+            6 => chain.uses = Some(attribute.u32_be()?),
             7 => kind = ChainKind::parse(&attribute.string()),
             12 => chain.userdata = userdata(&attribute),
             _ => {}

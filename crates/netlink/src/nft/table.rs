@@ -85,6 +85,8 @@ pub struct Table {
     pub userdata: UserData,
     /// The kernel's number for it, when listed.
     pub handle: Option<u64>,
+    /// How many chains, sets and other objects are in it, when listed.
+    pub uses: Option<u32>,
 }
 
 impl Table {
@@ -96,6 +98,7 @@ impl Table {
             flags: 0,
             userdata: UserData::new(),
             handle: None,
+            uses: None,
         }
     }
 
@@ -142,6 +145,9 @@ pub struct Chain {
     pub userdata: UserData,
     /// The kernel's number for it, when listed.
     pub handle: Option<u64>,
+    /// How many rules are in it and how many rules and map elements lead to it, summed up, when
+    /// listed.
+    pub uses: Option<u32>,
 }
 
 impl Chain {
@@ -154,6 +160,7 @@ impl Chain {
             base: None,
             userdata: UserData::new(),
             handle: None,
+            uses: None,
         }
     }
 
