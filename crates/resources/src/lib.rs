@@ -10,7 +10,9 @@ pub mod bridge_port;
 pub mod gateway;
 pub mod interface;
 pub mod loopback;
+pub mod masquerade;
 pub mod nft;
+pub mod spoof_check;
 pub mod veth;
 
 mod kernel;

@@ -8,15 +8,21 @@
 //! reads back, so that a ruleset that was saved and restored still knows its
 //! owners.
 
+mod compare;
 pub mod legacy;
 pub mod owners;
 mod retry;
+mod transaction;
+mod unused;
 
 use podwire_netlink::nft::UserData;
 use podwire_plugin::OwnerMark;
 use podwire_spec::id::AttachmentKey;
 
+pub use compare::{compare_entry, compare_rules};
 pub use retry::retrying;
+pub use transaction::transaction;
+pub use unused::{push_idle_entry, push_unused_chain};
 
 /// Bytes of a comment at most: the `nft` command lists longer ones, but
 /// refuses to read them back.

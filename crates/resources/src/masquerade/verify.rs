@@ -1,0 +1,78 @@
+//! CHECK: what stands in the kernel against what must.
+
+use ipnet::IpNet;
+use podwire_netlink::Error as NetlinkError;
+use podwire_netlink::nft::{Element, ElementValue, NftSocket, Verdict};
+use podwire_plugin::Difference;
+
+use super::layout::{Layout, source, subnet_chain};
+use super::{Masquerade, takeover};
+use crate::nft::{compare_entry, compare_rules, display_name, owner_of};
+
+/// Every way in which the masquerade isn't as ADD makes it.
+pub(super) fn differences(
+    wanted: &Masquerade,
+    socket: &mut NftSocket,
+) -> Result<Vec<Difference>, NetlinkError> {
+    let mut differences = Vec::new();
+    for layout in Layout::ALL {
+        let mut ours = Vec::new();
+        for address in wanted.addresses(layout) {
+            let key = source(address.addr());
+            match socket.element(layout.sources(), &key)? {
+                Some(found) => {
+                    differences.extend(element(wanted, address, &found));
+                    ours.push(address);
+                }
+                None if made_by_go(wanted, socket, address)? => {}
+                None => differences.push(Difference::missing(format!(
+                    "masquerade of {} (map {})",
+                    address.addr(),
+                    layout.sources()
+                ))),
+            }
+        }
+        if !ours.is_empty() {
+            let what = "leave multicast and look the source up";
+            let (entry, rules) = (layout.entry_chain(), layout.entry_rules());
+            differences.extend(compare_entry(socket, &entry, &rules, what)?);
+            for address in ours {
+                let name = subnet_chain(address);
+                let chain = layout.table().chain(&name);
+                let what = format!("masquerade all but what is for {}", address.trunc());
+                let rules = layout.subnet_rules(address.trunc());
+                differences.extend(compare_rules(socket, chain, &rules, &what)?);
+            }
+        }
+    }
+    Ok(differences)
+}
+
+fn made_by_go(
+    wanted: &Masquerade,
+    socket: &mut NftSocket,
+    address: IpNet,
+) -> Result<bool, NetlinkError> {
+    let key = &wanted.key;
+    let chain = takeover::chain_name(key.network.as_str(), key.container_id.as_str());
+    takeover::serves(socket, &wanted.owner, &chain, address)
+}
+
+/// The owner and the verdict of one element.
+fn element(wanted: &Masquerade, address: IpNet, found: &Element) -> Option<Difference> {
+    let object = format!("masquerade of {}", address.addr());
+    if owner_of(&found.userdata) != Some(wanted.owner) {
+        let owner = found.comment().unwrap_or_else(|| "no owner".to_owned());
+        return Some(Difference::new(object, display_name(&wanted.key), owner));
+    }
+    let chain = subnet_chain(address);
+    let expected = ElementValue::Verdict(Verdict::goto(chain.clone()));
+    if found.value.as_ref() == Some(&expected) {
+        return None;
+    }
+    let verdict = match &found.value {
+        Some(ElementValue::Verdict(verdict)) => format!("{verdict:?}"),
+        _ => "no verdict".to_owned(),
+    };
+    Some(Difference::new(object, format!("goto {chain}"), verdict))
+}

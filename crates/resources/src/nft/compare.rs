@@ -1,0 +1,54 @@
+//! CHECK of what every attachment of a table shares: its chains.
+
+use podwire_netlink::Error as NetlinkError;
+use podwire_netlink::nft::{BaseChain, Chain, ChainId, NftSocket, Rule};
+use podwire_plugin::Difference;
+
+/// Whether a chain holds these rules and no others; `what` says what they do.
+///
+/// # Errors
+/// When the kernel refuses to tell.
+pub fn compare_rules(
+    socket: &mut NftSocket,
+    chain: ChainId<'_>,
+    wanted: &[Rule],
+    what: &str,
+) -> Result<Option<Difference>, NetlinkError> {
+    let found = socket.rules(chain)?;
+    let same = found.len() == wanted.len()
+        && found.iter().zip(wanted).all(|(found, wanted)| found.is_equivalent(wanted));
+    if same {
+        return Ok(None);
+    }
+    let seen = match found.len() {
+        0 => "none".to_owned(),
+        number => format!("{number}, not those that ADD makes"),
+    };
+    Ok(Some(Difference::new(format!("rules of chain {chain}"), what, seen)))
+}
+
+/// Whether packets enter a chain at its hook, and it holds these rules and no
+/// others.
+///
+/// # Errors
+/// When the kernel refuses to tell.
+pub fn compare_entry(
+    socket: &mut NftSocket,
+    wanted: &Chain,
+    rules: &[Rule],
+    what: &str,
+) -> Result<Option<Difference>, NetlinkError> {
+    let object = format!("chain {}", wanted.id());
+    let Some(found) = socket.chain(wanted.id())? else {
+        return Ok(Some(Difference::missing(object)));
+    };
+    let place = |base: BaseChain| {
+        format!("type {} at {:?}, priority {}", base.kind.as_str(), base.hook, base.priority)
+    };
+    let (expected, seen) = (wanted.base.map(place), found.base.map(place));
+    if expected != seen {
+        let text = |place: Option<String>| place.unwrap_or_else(|| "no hook".to_owned());
+        return Ok(Some(Difference::new(object, text(expected), text(seen))));
+    }
+    compare_rules(socket, wanted.id(), rules, what)
+}
