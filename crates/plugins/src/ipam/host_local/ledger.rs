@@ -204,8 +204,11 @@ impl Ledger {
         let Known::Read(all) = &self.known else { return true };
         let entries: Vec<Entry> =
             all.iter().map(|reservation| (reservation.owner.hash(), reservation.address)).collect();
-        let made =
-            path.parent().is_some_and(|parent| file::create_dir_all(parent, OWN_DIRECTORY).is_ok());
+        let made = path.parent().is_some_and(|parent| {
+            // What a killed writer left.
+            let _ = file::remove_abandoned_temporaries(parent);
+            file::create_dir_all(parent, OWN_DIRECTORY).is_ok()
+        });
         let Some(index) = made.then(|| Index::create(path, &entries).ok()).flatten() else {
             return false;
         };
@@ -235,14 +238,13 @@ impl Drop for Ledger {
     }
 }
 
-/// Removes the indexes of other boots, and what a killed writer left.
+/// Removes the indexes of other boots, which have served.
 fn sweep(directory: &Path, boot: &BootId) {
     for (path, other) in reboot::indexes(directory) {
         if other != *boot {
             let _ = std::fs::remove_file(path);
         }
     }
-    let _ = file::remove_abandoned_temporaries(directory);
 }
 
 #[cfg(test)]
