@@ -1,2 +1,36 @@
-//! The `podwire` command.
-fn main() {}
+//! The `podwire` command: attach containers to CNI networks, look at what is
+//! attached, and clean up.
+//!
+//! It reads arguments and environment into types ([`arguments`]), asks the
+//! runtime library to do the work ([`commands`]) and shows what came of it
+//! ([`output`]). It knows nothing of bridges, addresses or rules: those are
+//! the plugins' affair.
+//!
+//! ```text
+//! ip netns add blue
+//! podwire add podnet /run/netns/blue
+//! podwire check podnet /run/netns/blue
+//! podwire del podnet /run/netns/blue
+//! ```
+
+mod arguments;
+mod commands;
+mod container_id;
+mod context;
+mod environment;
+mod exit;
+mod failure;
+mod output;
+mod paths;
+mod signals;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = arguments::Cli::parse();
+    let format = cli.common.output;
+    let outcome = commands::dispatch(cli);
+    outcome.unwrap_or_else(|failure| output::report(&failure, format)).into()
+}

@@ -1,9 +1,22 @@
 //! What a node knows about its attachments: what lives, what leaked.
 //!
-//! The node service and the diagnoses of the `podwire` command are to be built
-//! here, on `podwire-runtime` (what is recorded, what a namespace's path leads
-//! to) and `podwire-netlink` (what the kernel has). Nothing is here yet: what
-//! the command needs today, [`podwire_runtime::live`], belongs to the runtime.
+//! It reads what the runtime library has recorded and compares it with what
+//! is there. It changes nothing: whoever wants something removed asks the
+//! runtime.
 //!
-//! This crate must never free anything on age alone, on one missing file or on
-//! one list that lacks an attachment.
+//! ```no_run
+//! use podwire_keeper::Census;
+//! use podwire_runtime::store::Store;
+//!
+//! # fn main() -> Result<(), podwire_runtime::RuntimeError> {
+//! let census = Census::take(&Store::new("/var/lib/cni"))?;
+//! for entry in &census.attachments {
+//!     println!("{} {}", entry.key(), entry.condition().as_str());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod census;
+
+pub use census::{Census, Condition, Entry};
