@@ -1,0 +1,53 @@
+//! Making two runs comparable: what is random by design gets one name.
+
+/// The text with hardware addresses and the names of host ends replaced.
+pub fn normalised(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        if let Some(length) = mac_length(rest) {
+            out.push_str("MAC");
+            at += length;
+        } else if let Some(length) = host_end_length(rest) {
+            out.push_str("VETH");
+            at += length;
+        } else {
+            let character = text[at..].chars().next().unwrap_or_default();
+            out.push(character);
+            at += character.len_utf8().max(1);
+        }
+    }
+    out
+}
+
+/// `02:00:5e:10:00:01`, not part of something longer (an IPv6 address).
+fn mac_length(bytes: &[u8]) -> Option<usize> {
+    const LENGTH: usize = 17;
+    let candidate = bytes.get(..LENGTH)?;
+    let is_mac = candidate
+        .iter()
+        .enumerate()
+        .all(|(index, byte)| if index % 3 == 2 { *byte == b':' } else { byte.is_ascii_hexdigit() });
+    let ends = bytes.get(LENGTH).is_none_or(|next| *next != b':' && !next.is_ascii_hexdigit());
+    (is_mac && ends).then_some(LENGTH)
+}
+
+/// `veth` and eight hexadecimal digits.
+fn host_end_length(bytes: &[u8]) -> Option<usize> {
+    let digits = bytes.strip_prefix(b"veth")?.get(..8)?;
+    digits.iter().all(u8::is_ascii_hexdigit).then_some(12)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalised;
+
+    #[test]
+    fn what_is_random_gets_one_name() {
+        let text = r#"{"mac":"aa:bb:cc:00:11:22","name":"veth0a1b2c3d","ip":"fd00::12"}"#;
+        assert_eq!(normalised(text), r#"{"mac":"MAC","name":"VETH","ip":"fd00::12"}"#);
+        assert_eq!(normalised("vethx ä fe80:1:2:3:4:5"), "vethx ä fe80:1:2:3:4:5");
+    }
+}
