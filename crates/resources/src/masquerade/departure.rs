@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Batch, Element, ElementValue, NftSocket, Verdict};
 use podwire_plugin::OwnerMark;
 
-use super::layout::{ENTRY, LASTING, Layout, source};
+use super::layout::{ENTRY, LASTING, Layout, source, subnet_chain};
 use crate::nft::{owner_of, owners, push_idle_entry, push_unused_chain};
 
 /// What a transaction takes out of one table.
@@ -58,11 +59,12 @@ impl Departure {
         &mut self,
         socket: &mut NftSocket,
         mark: &OwnerMark,
-        wanted: &BTreeSet<IpAddr>,
+        wanted: &BTreeSet<IpNet>,
     ) -> Result<(), NetlinkError> {
         self.owner(socket, mark)?;
+        let wanted: BTreeSet<_> = wanted.iter().map(IpNet::addr).collect();
         let mut losers = BTreeSet::new();
-        for address in wanted {
+        for address in &wanted {
             let key = source(*address);
             if self.elements.iter().any(|element| element.key == key.key) {
                 continue;
@@ -95,19 +97,20 @@ impl Departure {
         self.elements.push(source(address));
     }
 
-    /// Adds the deletions to a batch: the elements, chains that no element
-    /// leads to any more but for those in `staying`, and with the last of
-    /// these the entry's rules.
+    /// Adds the deletions to a batch: the elements, and the chains that no
+    /// element leads to any more but for those of `staying` subnets. If there
+    /// are none of either, the entry's rules go with the last chain.
     pub(super) fn push(
         self,
         socket: &mut NftSocket,
         batch: &mut Batch,
-        staying: &BTreeSet<String>,
+        staying: &BTreeSet<IpNet>,
     ) -> Result<(), NetlinkError> {
         let table = self.layout.table();
         batch.delete_elements(self.layout.sources(), &self.elements);
         batch.delete_elements(table.set(owners::NAME), &self.entries);
         batch.create_elements(table.set(owners::NAME), &self.rewritten);
+        let staying: BTreeSet<_> = staying.iter().map(|subnet| subnet_chain(*subnet)).collect();
         let mut gone = 0;
         for (chain, leaving) in &self.leaving {
             if !staying.contains(chain) {
@@ -115,7 +118,7 @@ impl Departure {
                 gone += u32::from(push_unused_chain(socket, batch, chain, *leaving)?);
             }
         }
-        if gone > 0 {
+        if gone > 0 && staying.is_empty() {
             push_idle_entry(socket, batch, table, ENTRY, LASTING, gone)?;
         }
         Ok(())

@@ -20,9 +20,9 @@
 //! ```
 //!
 //! A packet costs one lookup, however many containers there are. ADD and DEL
-//! are one transaction each; ADD writes the rules anew, so that it mends what
-//! was broken, and DEL takes away what the last container of a subnet, and of
-//! the host, no longer needs. Then the table, its entry chain, map and set
+//! are one transaction each; ADD mends rules that aren't as they must be, and
+//! DEL takes away what the last container of a subnet, and of the host, no
+//! longer needs. Then the table, its entry chain, map and set
 //! stay, all empty: taking them away too would register and unregister a
 //! hook with every container on a host that runs one at a time.
 //!
@@ -119,44 +119,39 @@ impl Masquerade {
         self.addresses.iter().copied().filter(move |address| layout.holds(address.addr()))
     }
 
-    /// Adds what ADD makes to a batch.
-    fn push(&self, batch: &mut Batch) {
-        for layout in Layout::ALL {
-            let addresses: BTreeSet<_> = self.addresses(layout).collect();
-            if addresses.is_empty() {
-                continue;
-            }
-            let subnets = addresses.iter().map(IpNet::trunc).collect();
-            layout.declare(batch, &subnets);
-            let elements: Vec<_> =
-                addresses.iter().map(|address| layout::element(&self.key, *address)).collect();
-            batch.create_elements(layout.sources(), &elements);
-            let mut words = vec![display_name(&self.key)];
-            words.extend(addresses.iter().map(|address| address.addr().to_string()));
-            let entries = owners::entries(&self.owner, &words);
-            batch.create_elements(layout.table().set(owners::NAME), &entries);
+    /// Adds what ADD makes of one IP version to a batch, and the removal of
+    /// what is in its way.
+    fn push(
+        &self,
+        socket: &mut NftSocket,
+        batch: &mut Batch,
+        layout: Layout,
+    ) -> Result<(), NetlinkError> {
+        let addresses: BTreeSet<_> = self.addresses(layout).collect();
+        let subnets: BTreeSet<_> = addresses.iter().map(IpNet::trunc).collect();
+        let mut departure = Departure::new(layout);
+        departure.displace(socket, &self.owner, &addresses)?;
+        departure.push(socket, batch, &subnets)?;
+        if addresses.is_empty() {
+            return Ok(());
         }
+        layout.declare(batch, &verify::wrong_rules(socket, layout, &subnets)?);
+        let elements: Vec<_> =
+            addresses.iter().map(|address| layout::element(&self.key, *address)).collect();
+        batch.create_elements(layout.sources(), &elements);
+        let mut words = vec![display_name(&self.key)];
+        words.extend(addresses.iter().map(|address| address.addr().to_string()));
+        let entries = owners::entries(&self.owner, &words);
+        batch.create_elements(layout.table().set(owners::NAME), &entries);
+        Ok(())
     }
 
-    /// Writes all in one transaction: blindly, as nearly always nothing is in
-    /// the way, and else after looking what is.
     fn write(&self, socket: &mut NftSocket) -> Result<(), Error> {
-        let mut batch = Batch::new();
-        self.push(&mut batch);
-        match socket.commit(&batch) {
-            Err(error) if error.is_exists() || error.is_transient() => {}
-            outcome => return outcome.map_err(refused),
-        }
         retrying(|| {
             transaction(socket, |socket, batch| {
                 for layout in Layout::ALL {
-                    let wanted = self.addresses(layout).map(|address| address.addr()).collect();
-                    let chains = self.addresses(layout).map(layout::subnet_chain).collect();
-                    let mut departure = Departure::new(layout);
-                    departure.displace(socket, &self.owner, &wanted)?;
-                    departure.push(socket, batch, &chains)?;
+                    self.push(socket, batch, layout)?;
                 }
-                self.push(batch);
                 Ok(())
             })
         })
@@ -246,21 +241,5 @@ mod tests {
         assert_eq!(error.code.number(), 7);
         assert_eq!(error.msg, "unknown ipmasq backend \"ipfw\"");
         assert!(Backend::parse(Some("")).is_err());
-    }
-
-    #[test]
-    fn an_add_is_one_batch_whose_size_depends_on_the_subnets_alone() {
-        let key = key();
-        let batch = |addresses: &[&str]| {
-            let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-            let mut batch = Batch::new();
-            Masquerade::new(OwnerMark::of(&key), &key, addresses).push(&mut batch);
-            batch.len()
-        };
-        assert_eq!(batch(&["10.1.0.2/24"]), 13);
-        assert_eq!(batch(&["10.1.0.2/24", "10.1.0.3/24"]), 13);
-        assert_eq!(batch(&["10.1.0.2/24", "10.2.0.3/24"]), 17);
-        assert_eq!(batch(&["10.1.0.2/24", "fd00::2/64"]), 26);
-        assert_eq!(batch(&[]), 0);
     }
 }

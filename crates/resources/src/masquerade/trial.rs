@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use ipnet::{IpNet, Ipv4Net};
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Batch, NftSocket};
 use podwire_spec::error::Error;
 
-use super::layout::Layout;
+use super::layout::{Layout, WrongRules};
 use crate::kernel::Kernel;
 
 /// A table that exists within one transaction only.
@@ -29,9 +30,9 @@ fn trial(socket: &mut NftSocket) -> Result<(), NetlinkError> {
         return Ok(());
     }
     let layout = Layout::V4.named(TRIAL);
-    let subnets = BTreeSet::from([ipnet::IpNet::V4(ipnet::Ipv4Net::default())]);
+    let subnets = BTreeSet::from([IpNet::V4(Ipv4Net::default())]);
     let mut batch = Batch::new();
-    layout.declare(&mut batch, &subnets);
+    layout.declare(&mut batch, &WrongRules { entry: true, subnets });
     batch.delete_table(layout.table());
     socket.commit(&batch)
 }

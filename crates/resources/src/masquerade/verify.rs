@@ -1,11 +1,13 @@
 //! CHECK: what stands in the kernel against what must.
 
+use std::collections::BTreeSet;
+
 use ipnet::IpNet;
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Element, ElementValue, NftSocket, Verdict};
 use podwire_plugin::Difference;
 
-use super::layout::{Layout, source, subnet_chain};
+use super::layout::{Layout, WrongRules, source, subnet_chain};
 use super::{Masquerade, takeover};
 use crate::nft::{compare_entry, compare_rules, display_name, owner_of};
 
@@ -33,19 +35,45 @@ pub(super) fn differences(
             }
         }
         if !ours.is_empty() {
-            let what = "leave multicast and look the source up";
-            let (entry, rules) = (layout.entry_chain(), layout.entry_rules());
-            differences.extend(compare_entry(socket, &entry, &rules, what)?);
-            for address in ours {
-                let name = subnet_chain(address);
-                let chain = layout.table().chain(&name);
-                let what = format!("masquerade all but what is for {}", address.trunc());
-                let rules = layout.subnet_rules(address.trunc());
-                differences.extend(compare_rules(socket, chain, &rules, &what)?);
+            differences.extend(entry(socket, layout)?);
+            let subnets: BTreeSet<_> = ours.iter().map(IpNet::trunc).collect();
+            for address in subnets {
+                differences.extend(subnet(socket, layout, address)?);
             }
         }
     }
     Ok(differences)
+}
+
+/// Which of the chains that ADD needs must be written.
+pub(super) fn wrong_rules(
+    socket: &mut NftSocket,
+    layout: Layout,
+    subnets: &BTreeSet<IpNet>,
+) -> Result<WrongRules, NetlinkError> {
+    let mut wrong =
+        WrongRules { entry: entry(socket, layout)?.is_some(), subnets: BTreeSet::new() };
+    for address in subnets {
+        if subnet(socket, layout, *address)?.is_some() {
+            wrong.subnets.insert(*address);
+        }
+    }
+    Ok(wrong)
+}
+
+fn entry(socket: &mut NftSocket, layout: Layout) -> Result<Option<Difference>, NetlinkError> {
+    let what = "leave multicast and look the source up";
+    compare_entry(socket, &layout.entry_chain(), &layout.entry_rules(), what)
+}
+
+fn subnet(
+    socket: &mut NftSocket,
+    layout: Layout,
+    subnet: IpNet,
+) -> Result<Option<Difference>, NetlinkError> {
+    let name = subnet_chain(subnet);
+    let what = format!("masquerade all but what is for {subnet}");
+    compare_rules(socket, layout.table().chain(&name), &layout.subnet_rules(subnet), &what)
 }
 
 fn made_by_go(

@@ -44,21 +44,24 @@ pub(super) fn check_rules() -> [Rule; 2] {
     ]
 }
 
-/// Makes whatever is missing of the table, and writes the rules anew: after
-/// it they are right, whatever they were.
-pub(super) fn declare(batch: &mut Batch) {
+/// Makes whatever is missing of table and sets; `rewrite` writes the chains
+/// and their rules, too. What is right is better left alone, for speed
+/// ([`crate::nft::transaction`]).
+pub(super) fn declare(batch: &mut Batch, rewrite: bool) {
     let port = DataType::InterfaceName;
     let address = DataType::EtherAddress;
     batch.add_table(&Table::new(TABLE_ID).with_comment("podwire: macspoofchk of CNI networks"));
-    batch.add_chain(&entry_chain());
-    batch.flush_chain(ENTRY_ID);
-    batch.add_chain(&Chain::regular(CHECK));
-    batch.flush_chain(CHECK);
     batch.add_set(&Set::verdict_map(GUARDED, &[port]).with_comment("ports that are checked"));
     batch.add_set(&Set::new(ALLOWED, &[port, address]).with_comment("what they may send from"));
     batch.add_set(&owners::set(TABLE_ID));
-    for rule in entry_rules().iter().chain(&check_rules()) {
-        batch.add_rule(rule);
+    if rewrite {
+        batch.add_chain(&entry_chain());
+        batch.add_chain(&Chain::regular(CHECK));
+        batch.flush_chain(ENTRY_ID);
+        batch.flush_chain(CHECK);
+        for rule in entry_rules().iter().chain(&check_rules()) {
+            batch.add_rule(rule);
+        }
     }
 }
 

@@ -94,9 +94,8 @@ impl SpoofCheck {
         Ok(Port { interface: host.name, mac })
     }
 
-    /// Adds what ADD makes to a batch.
+    /// Adds the attachment's elements to a batch.
     fn push(&self, batch: &mut Batch, port: &Port) {
-        layout::declare(batch);
         let comment = owner_comment(&self.key);
         let guarded =
             layout::guarded(&port.interface).with_verdict(layout::guard()).with_comment(&comment);
@@ -108,21 +107,16 @@ impl SpoofCheck {
         batch.create_elements(layout::OWNERS, &owners::entries(&self.owner, &words));
     }
 
-    /// Guards a port, in one transaction: blindly, as nearly always nothing is
-    /// in the way, and else after looking what is.
+    /// Guards a port.
     fn guard(&self, socket: &mut NftSocket, port: &Port) -> Result<(), Error> {
-        let mut batch = Batch::new();
-        self.push(&mut batch, port);
-        match socket.commit(&batch) {
-            Err(error) if error.is_exists() || error.is_transient() => {}
-            outcome => return outcome.map_err(refused),
-        }
         retrying(|| {
             transaction(socket, |socket, batch| {
                 let mut departure = Departure::default();
                 departure.owner(socket, &self.owner)?;
                 departure.displace(socket, port)?;
                 departure.delete(batch);
+                let is_wrong = !verify::rules(socket)?.is_empty();
+                layout::declare(batch, is_wrong);
                 self.push(batch, port);
                 Ok(())
             })

@@ -37,9 +37,15 @@ pub(super) fn differences(
         let expected = format!("frames from {} pass", port.mac);
         differences.push(Difference::new(object, expected, "they are dropped"));
     }
-    let (entry, rules) = (layout::entry_chain(), layout::entry_rules());
-    differences.extend(compare_entry(socket, &entry, &rules, "look the port up")?);
-    let what = "drop what isn't from an allowed address";
-    differences.extend(compare_rules(socket, layout::CHECK, &layout::check_rules(), what)?);
+    differences.extend(rules(socket)?);
     Ok(differences)
+}
+
+/// Every way in which the rules that all attachments share are wrong.
+pub(super) fn rules(socket: &mut NftSocket) -> Result<Vec<Difference>, NetlinkError> {
+    let (entry, rules) = (layout::entry_chain(), layout::entry_rules());
+    let entry = compare_entry(socket, &entry, &rules, "look the port up")?;
+    let what = "drop what isn't from an allowed address";
+    let check = compare_rules(socket, layout::CHECK, &layout::check_rules(), what)?;
+    Ok(entry.into_iter().chain(check).collect())
 }
