@@ -6,6 +6,7 @@
 
 pub mod interface;
 pub mod ipam;
+pub mod meta;
 
 mod registry;
 

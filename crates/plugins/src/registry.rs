@@ -5,8 +5,9 @@ use podwire_plugin::{Inventoried, Registry};
 use crate::interface::bridge::Bridge;
 use crate::interface::loopback::Loopback;
 use crate::ipam::{HostLocal, Static};
+use crate::meta::portmap::Portmap;
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
 pub static PLUGINS: &Registry =
-    &[&Inventoried(Bridge), &HostLocal, &Inventoried(Loopback), &Static];
+    &[&Inventoried(Bridge), &HostLocal, &Inventoried(Loopback), &Inventoried(Portmap), &Static];

@@ -1,0 +1,3 @@
+//! Plugins that adjust what the plugins before them made.
+
+pub mod portmap;

@@ -1,0 +1,12 @@
+//! `portmap` with real packets, beside kube-proxy's kind of rules, before and
+//! after the Go plugin.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "portmap/lab.rs"]
+mod lab;
+#[path = "portmap/life.rs"]
+mod life;
+#[path = "portmap/owners.rs"]
+mod owners;
+#[path = "portmap/traffic.rs"]
+mod traffic;
