@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod cases;
+mod demo;
 mod install;
 mod peers;
 mod setup;
@@ -23,6 +24,11 @@ pub(crate) struct Command {
 
 /// Every command, in the order of the help.
 pub(crate) const ALL: &[Command] = &[
+    Command {
+        name: "demo",
+        about: "two containers wired, reachable, checked, collected and removed",
+        run: demo::run,
+    },
     Command {
         name: "test",
         about: "everything that CI runs, on a fresh machine; --fast leaves out peers and cargo-deny",
