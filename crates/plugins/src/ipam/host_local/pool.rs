@@ -162,20 +162,25 @@ impl Pool {
     }
 
     /// Remembers the address handed out last from a set. Written in place, as
-    /// it is a hint: losing it costs a search, not an address.
+    /// it is a hint: losing it costs a search, not an address. Not truncated
+    /// first either: ext4 would write a file that was empty to the disk at
+    /// once.
     pub(super) fn set_last_reserved(&self, set: usize, address: IpAddr) -> Result<(), PathError> {
         let name = last_reserved_name(set);
         let failed = |error: Errno| PathError::new("writing", self.path.join(&name), error);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let flags = OFlags::WRONLY | OFlags::CREATE;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(
-            &self.directory,
-            name.as_str(),
-            flags,
-            Mode::from_raw_mode(RESERVATION),
-        )
-        .map_err(failed)?;
-        rustix::io::write(&file, address.to_string().as_bytes()).map_err(failed).map(drop)
+        let mode = Mode::from_raw_mode(RESERVATION);
+        let file = rustix::fs::openat(&self.directory, name.as_str(), flags, mode);
+        let file = file.map_err(failed)?;
+        let text = address.to_string();
+        rustix::io::write(&file, text.as_bytes()).map_err(failed)?;
+        let length = text.len() as u64;
+        let stat = rustix::fs::fstat(&file).map_err(failed)?;
+        if u64::try_from(stat.st_size).is_ok_and(|size| size > length) {
+            rustix::fs::ftruncate(&file, length).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// The bounded content of a plain file; `None` when it isn't there.
