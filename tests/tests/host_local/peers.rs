@@ -146,7 +146,7 @@ fn results_and_files_are_those_of_the_go_plugin() {
     }
 }
 
-/// B002, B016, B059, B089: where the Go plugin is wrong, ours isn't, on its own files.
+/// B002: the empty file at which the Go plugin gives up.
 #[test]
 fn b002_what_the_go_plugin_left_is_put_right() {
     let pool = Pool::new();

@@ -69,6 +69,8 @@ enum Known {
     Indexed(Index),
     /// Everything was read.
     Read(Vec<Reservation>),
+    /// Nothing: the index could not be kept, and is not sealed any more.
+    Nothing,
 }
 
 impl Ledger {
@@ -111,27 +113,25 @@ impl Ledger {
 
     /// The addresses that an owner holds.
     pub(super) fn held_by(&self, owner: &Owner) -> Result<Vec<Reservation>, PathError> {
-        match &self.known {
-            Known::Read(all) => Ok(all.iter().filter(|one| one.owner == *owner).cloned().collect()),
-            Known::Indexed(index) => {
-                let Ok(hints) = index.lookup(owner.hash()) else {
-                    let all = self.pool.reservations()?;
-                    return Ok(all.into_iter().filter(|one| one.owner == *owner).collect());
-                };
-                let mut held = Vec::new();
-                for hint in hints {
-                    held.extend(self.pool.read(hint)?.filter(|one| one.owner == *owner));
-                }
-                Ok(held)
-            }
+        let hints = match &self.known {
+            Known::Indexed(index) => index.lookup(owner.hash()).ok(),
+            Known::Read(_) | Known::Nothing => None,
+        };
+        let Some(hints) = hints else {
+            return Ok(self.all()?.into_iter().filter(|one| one.owner == *owner).collect());
+        };
+        let mut held = Vec::new();
+        for hint in hints {
+            held.extend(self.pool.read(hint)?.filter(|one| one.owner == *owner));
         }
+        Ok(held)
     }
 
     /// All reservations.
     pub(super) fn all(&self) -> Result<Vec<Reservation>, PathError> {
         match &self.known {
             Known::Read(all) => Ok(all.clone()),
-            Known::Indexed(_) => self.pool.reservations(),
+            Known::Indexed(_) | Known::Nothing => self.pool.reservations(),
         }
     }
 
@@ -154,8 +154,9 @@ impl Ledger {
                 all.push(Reservation { address, owner: owner.clone(), modified });
                 true
             }
+            Known::Nothing => true,
         };
-        self.forget_index_unless(kept)?;
+        self.forget_index_unless(kept);
         Ok(Linked::Created)
     }
 
@@ -170,16 +171,17 @@ impl Ledger {
                 all.retain(|one| one.address != *address);
                 true
             }
+            Known::Nothing => true,
         };
-        self.forget_index_unless(kept)
+        self.forget_index_unless(kept);
+        Ok(())
     }
 
-    /// An index that could not be changed isn't sealed any more.
-    fn forget_index_unless(&mut self, kept: bool) -> Result<(), PathError> {
+    /// An index that could not be changed must not be sealed.
+    fn forget_index_unless(&mut self, kept: bool) {
         if !kept {
-            self.known = Known::Read(self.pool.reservations()?);
+            self.known = Known::Nothing;
         }
-        Ok(())
     }
 
     /// Frees what was reserved before this boot.

@@ -138,6 +138,24 @@ fn without_a_place_for_the_index_all_still_works() {
     assert_eq!(ledger.all().unwrap().len(), 2);
 }
 
+#[test]
+fn an_index_that_cannot_be_written_is_given_up_not_trusted() {
+    let pool = Fixture::new();
+    let mut ledger = pool.open(Purpose::Allocate);
+    reserve(&mut ledger, "c1", 2);
+    // Cut behind the header: every look at it fails from now on.
+    std::fs::File::options().write(true).open(pool.this_boot()).unwrap().set_len(64).unwrap();
+    assert_eq!(held(&ledger, "c1"), [ip(2)]);
+    reserve(&mut ledger, "c2", 3);
+    assert!(matches!(ledger.known, Known::Nothing));
+    let first = ledger.held_by(&owner("c1")).unwrap().remove(0);
+    ledger.free(&first).unwrap();
+    assert!(held(&ledger, "c1").is_empty());
+    assert_eq!(ledger.all().unwrap().len(), 1);
+    drop(ledger);
+    assert_eq!(held(&pool.open(Purpose::Allocate), "c2"), [ip(3)]);
+}
+
 const OTHER_BOOT: &str = "00000000-1111-2222-3333-444444444444";
 
 fn date_back(path: &Path) {

@@ -49,7 +49,7 @@ impl Pool {
         let path = data_dir.join(network.as_str());
         match rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
             Ok(directory) => Ok(Some(Self { network: network.clone(), path, directory })),
-            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(PathError::new("opening", path, error)),
         }
     }
