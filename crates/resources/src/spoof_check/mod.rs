@@ -80,18 +80,15 @@ impl SpoofCheck {
         Self { owner, key: key.clone() }
     }
 
-    /// The host end's name and the container end's address, as they are now.
-    fn port(&self, kernel: &mut Kernel) -> Result<Port, Error> {
+    /// The host end's name and the container end's address, as they are now;
+    /// `None` if there is no pair with a host end.
+    fn port(&self, kernel: &mut Kernel) -> Result<Option<Port>, Error> {
         let ifname = self.key.ifname.as_str();
-        let inside = kernel.container_link(ifname)?;
-        let host = host_end_of(kernel, &inside)?.ok_or_else(|| {
-            Error::internal(format!("interface {ifname} of the container has no peer on the host"))
-                .with_details("macspoofchk checks at the peer: it must be a veth pair's end")
-        })?;
-        let mac = inside.mac.ok_or_else(|| {
-            Error::internal(format!("interface {ifname} of the container has no MAC address"))
-        })?;
-        Ok(Port { interface: host.name, mac })
+        let inside = kernel.container()?.link_by_name(ifname).map_err(refused)?;
+        let Some(inside) = inside else { return Ok(None) };
+        let host = host_end_of(kernel, &inside)?;
+        let port = host.zip(inside.mac).map(|(host, mac)| Port { interface: host.name, mac });
+        Ok(port)
     }
 
     /// Adds the attachment's elements to a batch.
@@ -147,14 +144,25 @@ impl Resource<Kernel> for SpoofCheck {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let port = self.port(kernel)?;
+        let port = self.port(kernel)?.ok_or_else(|| {
+            Error::internal(format!(
+                "interface {} of the container is no end of a pair whose other end is on the host",
+                self.key.ifname
+            ))
+            .with_details("macspoofchk checks frames at the host's end")
+        })?;
         self.guard(kernel.nft()?, &port)?;
         Ok(Made::Created)
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        let port = self.port(kernel)?;
-        verify::differences(self, kernel.nft()?, &port).map_err(refused)
+        match self.port(kernel)? {
+            Some(port) => verify::differences(self, kernel.nft()?, &port).map_err(refused),
+            None => Ok(vec![Difference::missing(format!(
+                "host end of {} for the spoof check",
+                self.key.ifname
+            ))]),
+        }
     }
 
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
