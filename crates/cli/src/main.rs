@@ -20,6 +20,7 @@ mod context;
 mod environment;
 mod exit;
 mod failure;
+mod lint;
 mod output;
 mod paths;
 mod signals;

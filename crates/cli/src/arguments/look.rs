@@ -1,4 +1,5 @@
-//! The commands that only look: status, version and list; and completions.
+//! The commands that only look: status, version, list, validate; and
+//! completions.
 
 use std::path::PathBuf;
 
@@ -31,6 +32,20 @@ STATE is that of the namespace: alive, dead (it is gone: del or gc removes the
 rest) or unknown; `adding` for an add that runs or was cut short, and `delete
 pending` for one that failed and could not be undone. Files that can't be read
 follow the table.";
+
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  podwire validate
+  podwire validate ./10-podnet.conflist
+  podwire validate --output json examples/
+
+One line a finding: file:line:column: severity: key: what (what to do). The
+plugins are asked for their versions; nothing else is run.
+
+Exit codes:
+  0  nothing found
+  1  warnings only
+  2  errors: a network could not be used";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
@@ -69,6 +84,15 @@ pub(crate) struct ListArguments {
     /// List the configured networks instead, and the files that can't be used
     #[arg(long, conflicts_with = "network")]
     pub(crate) networks: bool,
+}
+
+/// `podwire validate`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = VALIDATE_EXAMPLES)]
+pub(crate) struct ValidateArguments {
+    /// Files or directories [default: the directory of network configurations]
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// `podwire completions`.

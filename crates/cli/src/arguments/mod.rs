@@ -13,7 +13,9 @@ use clap::{Parser, Subcommand};
 pub(crate) use attachment::{AddArguments, AttachmentArguments, CheckArguments, DelArguments};
 pub(crate) use common::{CommonArguments, Format};
 pub(crate) use gc::{Container, GcArguments, Keep, What};
-pub(crate) use look::{CompletionsArguments, ListArguments, StatusArguments, VersionArguments};
+pub(crate) use look::{
+    CompletionsArguments, ListArguments, StatusArguments, ValidateArguments, VersionArguments,
+};
 
 const AFTER_HELP: &str = "\
 Environment, as with cnitool; a flag counts more:
@@ -65,6 +67,8 @@ pub(crate) enum Command {
     Version(VersionArguments),
     /// List attachments, or networks.
     List(ListArguments),
+    /// Look for mistakes in network configurations.
+    Validate(ValidateArguments),
     /// Print a completion script for a shell.
     Completions(CompletionsArguments),
 }

@@ -8,6 +8,7 @@ mod detach;
 mod gc;
 mod list;
 mod status;
+mod validate;
 mod version;
 
 use podwire_runtime::RuntimeError;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Gc(arguments) => gc::run(common, &arguments),
         Command::Version(arguments) => version::run(common, &arguments),
         Command::List(arguments) => list::run(common, &arguments),
+        Command::Validate(arguments) => validate::run(common, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     }
 }

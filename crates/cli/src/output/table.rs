@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use anstyle::Effects;
 
+use super::harmless;
+
 /// A table that is printed when all of its rows are known.
 #[derive(Debug)]
 pub(crate) struct Table<const COLUMNS: usize> {
@@ -19,9 +21,7 @@ impl<const COLUMNS: usize> Table<COLUMNS> {
     /// Adds a row. Control characters are shown escaped: what plugins and
     /// files say must not move the cursor of a terminal.
     pub(crate) fn row(&mut self, cells: [String; COLUMNS]) {
-        self.rows.push(cells.map(|cell| {
-            if cell.chars().any(char::is_control) { cell.escape_debug().to_string() } else { cell }
-        }));
+        self.rows.push(cells.map(|cell| harmless(&cell)));
     }
 
     /// The table as text, heads in bold.
