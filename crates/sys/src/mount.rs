@@ -94,6 +94,18 @@ pub fn tmpfs_with(target: &Path, options: &str) -> Result<(), PathError> {
         .map_err(at("mounting a tmpfs on", target))
 }
 
+/// Mounts the calling thread's view of `/sys`, with the links of its own network
+/// namespace, over the existing directory `target`.
+///
+/// # Errors
+/// What the kernel said; `PermissionDenied` in a user namespace that doesn't own
+/// the network namespace.
+pub fn sysfs(target: &Path) -> Result<(), PathError> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    rustix::mount::mount("sysfs", target, "sysfs", flags, None)
+        .map_err(at("mounting sysfs on", target))
+}
+
 /// Makes `source`, a file or directory, appear at the existing `target` too.
 ///
 /// # Errors

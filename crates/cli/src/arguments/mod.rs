@@ -7,6 +7,7 @@ mod common;
 mod duration;
 mod gc;
 mod look;
+mod run;
 
 use clap::{Parser, Subcommand};
 
@@ -16,6 +17,7 @@ pub(crate) use gc::{Container, GcArguments, Keep, What};
 pub(crate) use look::{
     CompletionsArguments, ListArguments, StatusArguments, ValidateArguments, VersionArguments,
 };
+pub(crate) use run::RunArguments;
 
 const AFTER_HELP: &str = "\
 Environment, as with cnitool; a flag counts more:
@@ -30,7 +32,8 @@ Exit codes:
   1    failed; what failed, and why, is on standard error
   2    called wrongly; nothing was tried
   3    the answer is no: check found a difference, status says not ready
-  130  ended by Ctrl-C (128 and the signal's number); a running add is undone";
+  130  ended by Ctrl-C (128 and the signal's number); a running add is undone
+validate and run have codes of their own, see their help.";
 
 /// Attach containers to CNI networks, look at what is attached, clean up.
 #[derive(Debug, Parser)]
@@ -65,6 +68,8 @@ pub(crate) enum Command {
     Gc(GcArguments),
     /// Ask each plugin of a network which versions it speaks.
     Version(VersionArguments),
+    /// Run a command in a fresh namespace, attached to networks.
+    Run(RunArguments),
     /// List attachments, or networks.
     List(ListArguments),
     /// Look for mistakes in network configurations.

@@ -95,6 +95,19 @@ fn gc_wants_to_be_told_exactly_one_way_what_to_keep() {
 }
 
 #[test]
+fn run_separates_networks_from_the_command() {
+    let run = |line: &str| match parse(line).unwrap().command {
+        Command::Run(arguments) => (arguments.networks.len(), arguments.command.len()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(run("run a b -- ip -4 addr"), (2, 3));
+    assert_eq!(run("run a -- sh"), (1, 1));
+    for line in ["run -- sh", "run a", "run a --"] {
+        refusal(line);
+    }
+}
+
+#[test]
 fn every_command_shows_examples_and_fits_a_terminal() {
     let mut root = Cli::command();
     root.build();

@@ -7,6 +7,7 @@ mod completions;
 mod detach;
 mod gc;
 mod list;
+mod run;
 mod status;
 mod validate;
 mod version;
@@ -32,6 +33,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Status(arguments) => status::run(common, &arguments),
         Command::Gc(arguments) => gc::run(common, &arguments),
         Command::Version(arguments) => version::run(common, &arguments),
+        Command::Run(arguments) => run::run(common, &arguments),
         Command::List(arguments) => list::run(common, &arguments),
         Command::Validate(arguments) => validate::run(common, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),

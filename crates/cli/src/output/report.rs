@@ -9,6 +9,7 @@ use podwire_runtime::exec::{Failure as CallFailure, PluginFailure};
 use podwire_spec::json::Writer;
 use podwire_spec::version::SpecVersion;
 
+use super::harmless;
 use crate::arguments::Format;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -27,6 +28,7 @@ pub(crate) fn report(failure: &Failure, format: Format) -> Exit {
 /// Says on standard error what did not stop the command.
 pub(crate) fn warn(message: &str) {
     let style = AnsiColor::Yellow.on_default().effects(anstyle::Effects::BOLD);
+    let message = harmless(message);
     let _ = writeln!(anstream::stderr().lock(), "{style}warning:{style:#} {message}");
 }
 
@@ -37,7 +39,8 @@ fn as_text(failure: &Failure) -> String {
     let mut line = |message: &str, code: Option<u32>| {
         let code = code.map(|code| format!(" (code {code})")).unwrap_or_default();
         // Writing to a String can't fail.
-        let _ = writeln!(text, "{style}error:{style:#} {message}{code}");
+        let lines: Vec<_> = message.lines().map(harmless).collect();
+        let _ = writeln!(text, "{style}error:{style:#} {}{code}", lines.join("\n"));
     };
     match failure {
         Failure::Several(errors) => {

@@ -11,7 +11,7 @@ use anstyle::AnsiColor;
 use podwire_runtime::exec::Failure;
 use podwire_runtime::{CallInfo, Notice, Observer};
 
-use super::warn;
+use super::{harmless, warn};
 
 /// Watches the runtime for a person.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Observer for Watcher {
         // The error that will be shown holds the lines of a call that failed.
         if outcome.is_ok() || self.verbose {
             for line in lines {
-                let _ = writeln!(stderr, "{}: {line}", call.plugin);
+                let _ = writeln!(stderr, "{}: {}", call.plugin, harmless(&line));
             }
         }
         if self.verbose {
@@ -73,7 +73,7 @@ fn describe(call: &CallInfo<'_>, duration: Duration, outcome: Result<(), &Failur
         }
         Err(failure) => {
             let style = AnsiColor::Red.on_default();
-            format!("{line} {style}failed{style:#}: {failure}")
+            format!("{line} {style}failed{style:#}: {}", harmless(&failure.to_string()))
         }
     }
 }
