@@ -2,6 +2,12 @@
 //! after the Go plugin.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "portmap/chains.rs"]
+mod chains;
+#[path = "portmap/conditions.rs"]
+mod conditions;
+#[path = "portmap/connections.rs"]
+mod connections;
 #[path = "portmap/lab.rs"]
 mod lab;
 #[path = "portmap/life.rs"]

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use podwire_testkit::probe::{TcpEcho, UdpEcho, tcp_connect, udp_exchange};
+use podwire_testkit::probe::{TcpEcho, UdpEcho, ping, tcp_connect, udp_exchange};
 use podwire_testkit::{Netns, Output, Plugin, World};
 use serde_json::{Value, json};
 
@@ -49,7 +49,10 @@ impl Lab {
         for (key, value) in [("net.ipv4.ip_forward", "1"), ("net.ipv6.conf.all.forwarding", "1")] {
             world.exec(&["sysctl", "-qw", &format!("{key}={value}")]);
         }
-        world.exec(&["ip", "link", "add", bridge, "type", "bridge"]);
+        // A bridge without an address of its own takes another one with each new
+        // port, and the containers go on sending to the old.
+        let address = ["address", "02:00:00:00:00:01"];
+        world.exec(&[&["ip", "link", "add", bridge], &address[..], &["type", "bridge"]].concat());
         world.exec(&["ip", "link", "set", bridge, "up"]);
         add_addresses(world.host(), bridge, [(GATEWAY[0], 24), (GATEWAY[1], 64)]);
         let outside = world.netns("outside");
@@ -105,7 +108,12 @@ impl Lab {
                 {"address": format!("{}/64", texts[1]), "interface": 2}
             ]
         });
-        let addresses = texts.map(|text| text.parse().unwrap());
+        let addresses: [IpAddr; 2] = texts.map(|text| text.parse().unwrap());
+        for address in addresses {
+            // Its port of the bridge takes a moment.
+            ping(self.world.host(), address, PATIENCE)
+                .unwrap_or_else(|error| panic!("{name} at {address}: {error}"));
+        }
         Container { netns, id: name.to_owned(), addresses, prev_result }
     }
 

@@ -8,7 +8,8 @@
 
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{
-    Batch, Chain, Comparison, Expression, IpVersion, NftSocket, Rule, TableId, Verdict,
+    Batch, Chain, ChainKind, Comparison, Expression, Hook, IpVersion, NftSocket, Policy, Rule,
+    TableId, Verdict, priority,
 };
 use podwire_plugin::{Difference, OwnerMark};
 use podwire_resources::nft::{legacy, owner_of};
@@ -23,7 +24,7 @@ use super::removal::Again;
 /// Our chain in the host's table.
 const CHAIN: &str = "PODWIRE-SETMARK";
 /// The chains of the host's table that jump to it.
-const CALLERS: [&str; 2] = ["PREROUTING", "OUTPUT"];
+const CALLERS: [(&str, Hook); 2] = [("PREROUTING", Hook::Prerouting), ("OUTPUT", Hook::Output)];
 const COMMENT: &str = "ports of Podwire that need masquerading";
 
 fn table(version: IpVersion) -> TableId<'static> {
@@ -56,8 +57,13 @@ impl SetMark {
                 return Err(self.missing(id));
             }
             batch.add_chain(&Chain::regular(id.chain(CHAIN)));
-            for jump in CALLERS.map(|caller| jump(id, caller)) {
+            for (caller, hook) in CALLERS {
+                let jump = jump(id, caller);
                 let rules = socket.rules(jump.chain_id()).map_err(refused)?;
+                // iptables makes its chains when it first needs them.
+                let priority = priority::DESTINATION_NAT;
+                let chain = Chain::base(jump.chain_id(), ChainKind::Nat, hook, priority);
+                batch.add_chain(&chain.with_policy(Policy::Accept));
                 if !rules.iter().any(|rule| rule.target_chain() == Some(CHAIN)) {
                     batch.add_rule(&jump);
                 }
@@ -109,7 +115,7 @@ impl SetMark {
         let mut differences = Vec::new();
         for (forwarding, _) in forwardings {
             let id = table(forwarding.version);
-            for caller in CALLERS {
+            for (caller, _) in CALLERS {
                 let rules = socket.rules(id.chain(caller)).map_err(refused)?;
                 if !rules.iter().any(|rule| rule.target_chain() == Some(CHAIN)) {
                     let object = format!("jump from {} to {CHAIN}", id.chain(caller));
@@ -170,7 +176,7 @@ pub(super) fn push_removal(
     let (own, others): (Vec<_>, Vec<_>) =
         rules.iter().partition(|rule| owner_of(&rule.userdata) == Some(*owner));
     if others.is_empty() && !own.is_empty() && again == Again::No {
-        for caller in CALLERS {
+        for (caller, _) in CALLERS {
             for rule in socket.rules(id.chain(caller))? {
                 if rule.target_chain() == Some(CHAIN) {
                     legacy::delete(batch, &rule);
