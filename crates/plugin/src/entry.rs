@@ -20,16 +20,14 @@ pub fn run_with(plugin: &'static dyn Plugin, registry: &'static Registry) -> Exi
     // The message of a panic becomes part of the log, not of the protocol.
     std::panic::set_hook(Box::new(|info| log::error!("{info}")));
     let output =
-        dispatch(plugin, registry, Environment::read(|name| std::env::var_os(name)), &mut Input);
+        dispatch(plugin, registry, Environment::read(|name| std::env::var_os(name)), &mut input());
     write(&output)
 }
 
 fn write(output: &Output) -> ExitCode {
     let mut stderr = std::io::stderr();
     let _ = stderr.write_all(output.stderr.as_bytes());
-    let mut stdout = std::io::stdout().lock();
-    let written = stdout.write_all(output.stdout.as_bytes()).and_then(|()| stdout.flush());
-    match written {
+    match write_whole(output.stdout.as_bytes()) {
         Ok(()) => ExitCode::from(output.code),
         Err(error) => {
             let _ = writeln!(stderr, "could not write the answer to standard output: {error}");
@@ -38,15 +36,26 @@ fn write(output: &Output) -> ExitCode {
     }
 }
 
+/// Writes to standard output without the library's line buffering, which
+/// would split the one document in two.
+fn write_whole(mut bytes: &[u8]) -> std::io::Result<()> {
+    let stdout = std::io::stdout();
+    while !bytes.is_empty() {
+        match rustix::io::write(&stdout, bytes) {
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 /// Standard input, which is empty when it is a terminal: somebody trying a
 /// plugin by hand isn't left with a program that waits.
-struct Input;
-
-impl Read for Input {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let mut stdin = std::io::stdin();
-        if stdin.is_terminal() { Ok(0) } else { stdin.read(buffer) }
-    }
+fn input() -> Box<dyn Read> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() { Box::new(std::io::empty()) } else { Box::new(stdin) }
 }
 
 /// Log lines on standard error: `bridge: warning: ...`.
