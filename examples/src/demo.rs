@@ -59,9 +59,9 @@ struct Story {
 impl Story {
     fn tell(&self) -> Result<Duration, String> {
         let started = Instant::now();
-        let before = self.world.snapshot();
         let (web, client) = (self.world.netns("web"), self.world.netns("client"));
         let outside = self.outside();
+        let before = self.world.snapshot();
 
         let ports = format!(
             r#"{{"portMappings":[{{"hostPort":{HOST_PORT},"containerPort":80,"protocol":"tcp"}}]}}"#
@@ -100,7 +100,6 @@ impl Story {
         })?;
         drop(server);
         web.remove();
-        outside.remove();
         step("nothing is left", || self.nothing_left(&before))?;
         Ok(started.elapsed())
     }
@@ -176,7 +175,6 @@ impl Story {
     }
 
     fn nothing_left(&self, before: &HostState) -> Told {
-        self.world.exec(&["ip", "link", "show"]);
         let left = self.world.snapshot().since(before).beyond_residue(&["podnet0"]);
         let left = left.to_string();
         if left.trim().is_empty() { Ok("but the empty bridge".to_owned()) } else { Err(left) }
