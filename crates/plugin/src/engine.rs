@@ -43,9 +43,12 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
         let facts = Facts { operation: Operation::Add, result: None };
         let mut foundation = Making::new(inventory.foundation(&config, attachment, &facts)?);
-        let outcome = foundation
-            .make(&mut kernel)
-            .and_then(|()| self.add_on_top(request, &config, attachment, &mut kernel, undo));
+        let outcome = foundation.make(&mut kernel).and_then(|()| {
+            catch_unwind(AssertUnwindSafe(|| {
+                self.add_on_top(request, &config, attachment, &mut kernel, undo)
+            }))
+            .unwrap_or_else(|_| Err(Error::internal("a bug in Podwire: ADD panicked")))
+        });
         if outcome.is_err() {
             // The interface goes before its address returns to the pool,
             // which the caller's undo stack does (B101).
@@ -115,6 +118,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Gc)?;
         let mut errors = Vec::new();
+        let mut addresses_are_free = true;
         let collections = inventory.collections(&config);
         if !collections.is_empty() {
             let valid = Valid::from((&request.config.name, valid));
@@ -122,7 +126,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
             for collection in collections {
                 match collection.stale(&mut kernel, &valid) {
                     Ok(stale) => {
-                        remove_all(&stale, &mut kernel, &mut errors);
+                        addresses_are_free &= remove_all(&stale, &mut kernel, &mut errors);
                     }
                     Err(error) => errors.push(
                         error.context(format!("looking for stale {}", collection.describe())),
@@ -131,7 +135,11 @@ impl<I: Inventory> Plugin for Inventoried<I> {
             }
         }
         if inventory.addresses(&config) == Addresses::Delegated {
-            errors.extend(self.ipam(request).and_then(|ipam| ipam.gc(valid)).err());
+            if addresses_are_free {
+                errors.extend(self.ipam(request).and_then(|ipam| ipam.gc(valid)).err());
+            } else {
+                log::warn!("addresses stay reserved until their interfaces are gone");
+            }
         }
         joined(errors)
     }

@@ -1,13 +1,15 @@
 //! The bridge that attachments of a network share.
 
-use podwire_netlink::route::link_change::{ChangeLink, DeleteLink};
+use podwire_netlink::route::link_change::ChangeLink;
+use podwire_netlink::route::link_kind::{BridgeSettings, LinkKind};
 use podwire_netlink::route::link_new::{End, NewKind, NewLink};
-use podwire_netlink::route::{Link, MacAddress};
+use podwire_netlink::route::{Link, MacAddress, RouteSocket};
 use podwire_plugin::{Belongs, Difference, Made, Resource};
-use podwire_spec::error::Error;
+use podwire_spec::error::{Error, ErrorCode};
+use podwire_sys::netns::NetNs;
 use podwire_sys::{random, sysctl};
 
-use crate::kernel::{Kernel, refused};
+use crate::kernel::{Kernel, delete, refused};
 
 /// A bridge on the host, made by the first attachment and left by the last:
 /// others may use it, and its address and MAC are known to containers.
@@ -23,11 +25,45 @@ pub struct Bridge {
     pub promiscuous: bool,
     /// Its MAC address as CHECK expects it.
     pub expected_mac: Option<String>,
+    done: Done,
+}
+
+/// What this call did to the bridge, to be taken back when the ADD fails.
+#[derive(Default)]
+struct Done {
+    created: bool,
+    switched_on: bool,
+    made_promiscuous: bool,
+    /// Who was plugged in before.
+    ports: Vec<u32>,
 }
 
 impl Bridge {
-    fn describe_name(&self) -> String {
-        format!("bridge {}", self.name)
+    /// A bridge with nothing asked of it.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            mtu: None,
+            vlan_filtering: false,
+            promiscuous: false,
+            expected_mac: None,
+            done: Done::default(),
+        }
+    }
+
+    /// Whether an ADD could use or make the bridge.
+    ///
+    /// # Errors
+    /// Code 50 when its name is another interface's, or VLANs are wanted and
+    /// the bridge, or the kernel, doesn't filter them.
+    pub fn could_serve(&self, kernel: &mut Kernel) -> Result<(), Error> {
+        let unavailable = |error| Error { code: ErrorCode::Unavailable, ..error };
+        let found = self.find(kernel).map_err(unavailable)?;
+        match found {
+            Some(link) => self.require_filtering(&link).map_err(unavailable),
+            None if self.vlan_filtering => kernel_filters_vlans().map_err(unavailable),
+            None => Ok(()),
+        }
     }
 
     /// The link, if it is there and is a bridge.
@@ -37,40 +73,72 @@ impl Bridge {
             Some(link) if !link.is_bridge() => Err(Error::config(format!(
                 "\"{}\" already exists but is not a bridge (it is {})",
                 self.name,
-                if link.kind_name().is_empty() { "a physical device" } else { link.kind_name() }
+                match link.kind_name() {
+                    "" => "a physical device",
+                    kind => kind,
+                }
             ))
             .with_details("choose another name with the key \"bridge\"")),
             found => Ok(found),
         }
     }
 
-    fn create(&self, kernel: &mut Kernel) -> Result<bool, Error> {
+    /// A bridge that was made without VLANs stays so: filtering would cut off
+    /// tagged traffic that its other ports may rely on.
+    fn require_filtering(&self, link: &Link) -> Result<(), Error> {
+        match settings(link).vlan_filtering {
+            Some(true) => Ok(()),
+            _ if !self.vlan_filtering => Ok(()),
+            None => Err(no_filtering()),
+            Some(false) => Err(Error::internal(format!(
+                "bridge {} exists and doesn't filter VLANs",
+                self.name
+            ))
+            .with_details(format!(
+                "if none of its ports carries tagged frames: ip link set {} type bridge \
+                     vlan_filtering 1; or choose another bridge",
+                self.name
+            ))),
+        }
+    }
+
+    /// Makes it; `None` when a parallel first ADD was faster.
+    fn create(&self, kernel: &mut Kernel) -> Result<Option<Link>, Error> {
         // Set explicitly, or the bridge changes its address with its ports
         // until the first IP address pins it, and udev may rewrite it.
         let mut end = End::new(&self.name).mac(random_mac()?);
         if let Some(mtu) = self.mtu {
             end = end.mtu(mtu);
         }
-        let vlan_filtering = self.vlan_filtering.then_some(true);
-        let kind = NewKind::Bridge { vlan_filtering, default_pvid: None };
-        let new = NewLink::new(end, kind).up();
-        match kernel.host()?.apply(&new) {
-            Ok(()) => Ok(true),
-            // A parallel first ADD was faster.
-            Err(error) if error.is_exists() => Ok(false),
-            Err(error) if self.vlan_filtering && error.is_unsupported() => Err(refused(error)
-                .with_details(
-                    "this kernel has no VLAN filtering for bridges (CONFIG_BRIDGE_VLAN_FILTERING); \
-                     remove \"vlan\" and \"vlanTrunk\" or boot a kernel that has it",
-                )),
+        match kernel.host()?.create_link(&new_bridge(end, self.vlan_filtering)) {
+            Ok(link) => Ok(Some(link)),
+            Err(error) if error.is_exists() => Ok(None),
+            Err(error) if self.vlan_filtering && error.is_unsupported() => Err(no_filtering()),
             Err(error) => Err(refused(error)),
         }
+    }
+
+    /// Switches on what isn't yet.
+    fn adjust(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
+        self.done.switched_on = !link.is_up();
+        self.done.made_promiscuous = self.promiscuous && !is_promiscuous(link);
+        if !self.done.switched_on && !self.done.made_promiscuous {
+            return Ok(());
+        }
+        if !self.done.created {
+            self.done.ports = ports(kernel, link.index)?;
+        }
+        let mut change = ChangeLink::new(link.device()).up();
+        if self.done.made_promiscuous {
+            change = change.promiscuous(true);
+        }
+        kernel.host()?.apply(&change).map_err(refused)
     }
 }
 
 impl Resource<Kernel> for Bridge {
     fn describe(&self) -> String {
-        self.describe_name()
+        format!("bridge {}", self.name)
     }
 
     fn belongs(&self) -> Belongs {
@@ -78,39 +146,34 @@ impl Resource<Kernel> for Bridge {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let mut made = Made::Found;
-        let link = match self.find(kernel)? {
+        kernel.share_bridges()?;
+        let mut found = self.find(kernel)?;
+        if found.is_none() {
+            found = self.create(kernel)?;
+            self.done.created = found.is_some();
+        }
+        let link = match found {
             Some(link) => link,
-            None => {
-                if self.create(kernel)? {
-                    made = Made::Created;
-                }
-                self.find(kernel)?.ok_or_else(|| {
-                    Error::try_again(format!(
-                        "bridge {} vanished right after it was made",
-                        self.name
-                    ))
-                })?
-            }
+            None => self.find(kernel)?.ok_or_else(|| {
+                Error::try_again(format!("{} vanished right after it was made", self.describe()))
+            })?,
         };
-        if made == Made::Created {
-            // Without it the host would take router advertisements from
-            // containers. Absent where IPv6 is off.
-            let _ = sysctl::ensure(&["net", "ipv6", "conf", &self.name, "accept_ra"], "0");
+        self.require_filtering(&link)?;
+        // Without it the host would take router advertisements from
+        // containers. Absent where IPv6 is off, and no reason to fail.
+        let _ = sysctl::ensure(&["net", "ipv6", "conf", &self.name, "accept_ra"], "0");
+        if let Err(error) = self.adjust(kernel, &link) {
+            self.undo(kernel)?;
+            return Err(error);
         }
-        let promiscuous = self.promiscuous && !is_promiscuous(&link);
-        if !link.is_up() || promiscuous {
-            let mut change = ChangeLink::new(link.device()).up();
-            if promiscuous {
-                change = change.promiscuous(true);
-            }
-            kernel.host()?.apply(&change).map_err(refused)?;
-        }
-        Ok(made)
+        kernel.remember_host(&link);
+        let Done { created, switched_on, made_promiscuous, .. } = self.done;
+        let changed = created || switched_on || made_promiscuous;
+        Ok(if changed { Made::Created } else { Made::Found })
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        let name = self.describe_name();
+        let name = self.describe();
         let Some(link) = self.find(kernel)? else {
             return Ok(vec![Difference::missing(name)]);
         };
@@ -128,7 +191,7 @@ impl Resource<Kernel> for Bridge {
         if self.promiscuous && !is_promiscuous(&link) {
             found.push(Difference::new(format!("{name}, promiscuous mode"), "on", "off"));
         }
-        if self.vlan_filtering && !is_filtering(&link) {
+        if self.vlan_filtering && settings(&link).vlan_filtering != Some(true) {
             found.push(Difference::new(format!("{name}, VLAN filtering"), "on", "off"));
         }
         Ok(found)
@@ -138,29 +201,85 @@ impl Resource<Kernel> for Bridge {
         Ok(())
     }
 
-    /// Only reached for a bridge this call made. It goes unless another
-    /// attachment has joined it meanwhile.
+    /// Only reached when this call changed something, which is taken back
+    /// unless another attachment has joined the bridge or is about to.
     fn undo(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
-        let Some(link) = self.find(kernel)? else { return Ok(()) };
-        let ports = kernel.host()?.links().map_err(refused)?;
-        if ports.iter().any(|port| port.master == Some(link.index)) {
+        if !kernel.has_bridges_alone() {
             return Ok(());
         }
-        match kernel.host()?.apply(&DeleteLink(link.device())) {
-            Err(error) if !error.is_not_found() => Err(refused(error)),
-            _ => Ok(()),
+        let Some(link) = self.find(kernel)? else { return Ok(()) };
+        if somebody_joined(kernel, link.index, &self.done.ports)? {
+            return Ok(());
         }
+        if self.done.created {
+            return delete(kernel, &link);
+        }
+        let mut change = ChangeLink::new(link.device());
+        if self.done.made_promiscuous {
+            change = change.promiscuous(false);
+        }
+        if self.done.switched_on {
+            change = change.down();
+        }
+        kernel.host()?.apply(&change).map_err(refused)
     }
 }
 
-/// Whether somebody wants every frame.
-fn is_promiscuous(link: &Link) -> bool {
-    link.promiscuity > 0
+fn new_bridge(end: End<'_>, vlan_filtering: bool) -> NewLink<'_> {
+    let vlan_filtering = vlan_filtering.then_some(true);
+    NewLink::new(end, NewKind::Bridge { vlan_filtering, default_pvid: None }).up()
 }
 
-fn is_filtering(link: &Link) -> bool {
-    use podwire_netlink::route::link_kind::LinkKind;
-    matches!(&link.kind, Some(LinkKind::Bridge(settings)) if settings.vlan_filtering == Some(true))
+/// Asks the kernel by making such a bridge where nobody sees it.
+fn kernel_filters_vlans() -> Result<(), Error> {
+    let failed = |error| Error::io(format!("making a network namespace for a trial: {error}"));
+    let mut nowhere = NetNs::anonymous()
+        .and_then(|netns| netns.run(RouteSocket::open))
+        .map_err(failed)?
+        .map_err(refused)?;
+    match nowhere.apply(&new_bridge(End::new("trial"), true)) {
+        Err(error) if error.is_unsupported() => Err(no_filtering()),
+        outcome => outcome.map_err(refused),
+    }
+}
+
+/// VLANs were asked for and can't be had.
+pub(crate) fn no_filtering() -> Error {
+    Error::internal("this kernel has no VLAN filtering for bridges").with_details(
+        "remove \"vlan\" and \"vlanTrunk\", or boot a kernel with CONFIG_BRIDGE_VLAN_FILTERING",
+    )
+}
+
+/// The interfaces plugged into a bridge, without the one that this call made.
+pub(crate) fn ports(kernel: &mut Kernel, bridge: u32) -> Result<Vec<u32>, Error> {
+    let own = kernel.pair_index();
+    let links = kernel.host()?.links().map_err(refused)?;
+    let ports = links.iter().filter(|port| port.master == Some(bridge));
+    Ok(ports.map(|port| port.index).filter(|index| Some(*index) != own).collect())
+}
+
+/// Whether a bridge has a port that wasn't there `before`.
+pub(crate) fn somebody_joined(
+    kernel: &mut Kernel,
+    bridge: u32,
+    before: &[u32],
+) -> Result<bool, Error> {
+    Ok(ports(kernel, bridge)?.iter().any(|port| !before.contains(port)))
+}
+
+/// Whether an administrator, or we, asked for every frame; not tcpdump, whose
+/// wish goes with it.
+fn is_promiscuous(link: &Link) -> bool {
+    use podwire_netlink::route::link::LinkFlags;
+    link.flags.contains(LinkFlags::PROMISCUOUS)
+}
+
+/// The settings of a link that is a bridge.
+pub(crate) fn settings(link: &Link) -> BridgeSettings {
+    match &link.kind {
+        Some(LinkKind::Bridge(settings)) => *settings,
+        _ => BridgeSettings::default(),
+    }
 }
 
 /// A random locally administered unicast address (IEEE 802).

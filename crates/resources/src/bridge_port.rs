@@ -3,30 +3,20 @@
 
 use std::time::Duration;
 
-use podwire_netlink::route::bridge::{ChangePort, ChangeVlans, PortSettings, PortVlan, VlanFlags};
+use podwire_netlink::route::bridge::{ChangePort, PortSettings};
 use podwire_netlink::route::link::OperationalState;
 use podwire_netlink::route::link_change::ChangeLink;
 use podwire_netlink::route::{Change, Link};
 use podwire_plugin::{Belongs, Difference, Made, Resource};
 use podwire_spec::error::Error;
 
+use crate::bridge::{no_filtering, settings};
+use crate::host_end::host_end_of;
 use crate::kernel::{Kernel, refused};
-use crate::veth::host_end_of;
+use crate::port_vlans::PortVlans;
 
 /// How long a port may take to come up once both ends are switched on.
 const UP_WAIT: Duration = Duration::from_millis(2_500);
-
-/// The VLAN that the kernel gives every port of a filtering bridge.
-const DEFAULT_VLAN: u16 = 1;
-
-/// One VLAN of a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vlan {
-    /// Its id, 1 to 4094.
-    pub id: u16,
-    /// Whether untagged frames belong to it.
-    pub untagged: bool,
-}
 
 /// The host end as a port.
 pub struct BridgePort {
@@ -39,15 +29,15 @@ pub struct BridgePort {
     /// Doesn't reach other isolated ports.
     pub isolated: bool,
     /// The port's VLANs; `None` leaves them to the kernel.
-    pub vlans: Option<Vec<Vlan>>,
-    /// Keep the kernel's default VLAN beside them.
-    pub keep_default_vlan: bool,
-    /// Whether the container's end is switched on, so that the port comes up.
-    pub expect_up: bool,
+    pub vlans: Option<PortVlans>,
 }
 
 impl BridgePort {
+    /// The host end, made by this call or looked up.
     fn port(&self, kernel: &mut Kernel) -> Result<Option<Link>, Error> {
+        if let Some(pair) = kernel.made_pair(&self.ifname) {
+            return Ok(Some(pair.host.clone()));
+        }
         let inside = kernel.container()?.link_by_name(&self.ifname).map_err(refused)?;
         match inside {
             Some(inside) => host_end_of(kernel, &inside),
@@ -55,29 +45,9 @@ impl BridgePort {
         }
     }
 
-    fn vlan_changes<'a>(&'a self, port: &'a Link, vlans: &[Vlan]) -> Vec<ChangeVlans<'a>> {
-        let mut changes = Vec::new();
-        let wants_default = vlans.iter().any(|vlan| vlan.id == DEFAULT_VLAN);
-        if !self.keep_default_vlan && !wants_default {
-            changes.push(ChangeVlans::delete(port.device(), DEFAULT_VLAN));
-        }
-        // Tagged neighbours go as one range.
-        let mut tagged: Vec<(u16, u16)> = Vec::new();
-        for vlan in vlans {
-            if vlan.untagged {
-                let flags = VlanFlags::PVID | VlanFlags::UNTAGGED;
-                changes.push(ChangeVlans::add(port.device(), vlan.id, flags));
-                continue;
-            }
-            match tagged.last_mut() {
-                Some((_, last)) if last.checked_add(1) == Some(vlan.id) => *last = vlan.id,
-                _ => tagged.push((vlan.id, vlan.id)),
-            }
-        }
-        changes.extend(tagged.into_iter().map(|(first, last)| {
-            ChangeVlans::add(port.device(), first, VlanFlags::empty()).to(last)
-        }));
-        changes
+    /// The VLAN that the bridge gives every port; 0 for none.
+    fn default_vlan(&self, kernel: &mut Kernel) -> Result<u16, Error> {
+        Ok(settings(&kernel.host_link(&self.bridge)?).default_pvid.unwrap_or(0))
     }
 }
 
@@ -91,14 +61,16 @@ impl Resource<Kernel> for BridgePort {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let bridge = kernel.host_link(&self.bridge)?;
+        let bridge = kernel.host_index(&self.bridge)?;
         let port = self.port(kernel)?.ok_or_else(|| {
             Error::internal(format!("the host end of {} is missing", self.ifname))
         })?;
-        // Switched on before it is plugged in: a port with carrier forwards
-        // at once, without waiting for the kernel's link watch.
+        let vlans = match &self.vlans {
+            Some(vlans) => vlans.changes(&port, self.default_vlan(kernel)?),
+            None => Vec::new(),
+        };
         let up = ChangeLink::new(port.device()).up();
-        let plug = ChangeLink::new(port.device()).master(bridge.index);
+        let plug = ChangeLink::new(port.device()).master(bridge);
         let flags = ChangePort {
             port: port.device(),
             settings: PortSettings {
@@ -107,27 +79,25 @@ impl Resource<Kernel> for BridgePort {
                 ..PortSettings::default()
             },
         };
-        let vlans = self.vlans.as_ref().map(|vlans| self.vlan_changes(&port, vlans));
-        let mut changes: Vec<&dyn Change> = vec![&up, &plug];
-        // A fresh port has neither flag.
-        if self.hairpin || self.isolated {
-            changes.push(&flags);
+        let mut changes: Vec<&dyn Change> = Vec::new();
+        if self.isolated || self.vlans.is_some() {
+            // Nothing may pass before the port is confined.
+            changes.extend([&plug as &dyn Change, &flags]);
+            changes.extend(vlans.iter().map(|change| change as &dyn Change));
+            changes.push(&up);
+        } else {
+            // Switched on before it is plugged in: a port with carrier
+            // forwards at once, without waiting for the kernel's link watch.
+            changes.extend([&up as &dyn Change, &plug]);
+            // A fresh port doesn't have the flag.
+            if self.hairpin {
+                changes.push(&flags);
+            }
         }
-        changes.extend(vlans.iter().flatten().map(|change| change as &dyn Change));
         kernel.host()?.apply_all(&changes).map_err(|error| {
             let unsupported = error.is_unsupported() && self.vlans.is_some();
-            let error = refused(error);
-            if unsupported {
-                return error.with_details(
-                    "this kernel, or this bridge, has no VLAN filtering; remove \"vlan\" and \
-                     \"vlanTrunk\", or use a bridge that was made with them",
-                );
-            }
-            error
+            if unsupported { no_filtering() } else { refused(error) }
         })?;
-        if self.expect_up {
-            wait_until_up(kernel, &port)?;
-        }
         Ok(Made::Created)
     }
 
@@ -135,15 +105,18 @@ impl Resource<Kernel> for BridgePort {
         let name = self.describe();
         // A missing pair is the pair's own difference.
         let Some(port) = self.port(kernel)? else { return Ok(Vec::new()) };
-        let bridge = kernel.host()?.link_by_name(&self.bridge).map_err(refused)?;
-        if bridge.is_none_or(|bridge| port.master != Some(bridge.index)) {
+        // So is a missing bridge the bridge's.
+        let Some(bridge) = kernel.host()?.link_by_name(&self.bridge).map_err(refused)? else {
+            return Ok(Vec::new());
+        };
+        if port.master != Some(bridge.index) {
             return Ok(vec![Difference::missing(name)]);
         }
-        let settings = port.bridge_port.unwrap_or_default();
+        let there = port.bridge_port.unwrap_or_default();
         let mut found = Vec::new();
         for (flag, wanted, actual) in [
-            ("hairpin mode", self.hairpin, settings.hairpin),
-            ("isolation", self.isolated, settings.isolated),
+            ("hairpin mode", self.hairpin, there.hairpin),
+            ("isolation", self.isolated, there.isolated),
         ] {
             let actual = actual.unwrap_or(false);
             if wanted != actual {
@@ -153,7 +126,8 @@ impl Resource<Kernel> for BridgePort {
         }
         if let Some(vlans) = &self.vlans {
             let there = kernel.host()?.port_vlans().map_err(refused)?;
-            self.compare_vlans(&port, vlans, &there, &mut found);
+            let default = settings(&bridge).default_pvid.unwrap_or(0);
+            vlans.compare(&port, default, &there, &mut found);
         }
         Ok(found)
     }
@@ -163,57 +137,50 @@ impl Resource<Kernel> for BridgePort {
     }
 }
 
-impl BridgePort {
-    fn compare_vlans(
-        &self,
-        port: &Link,
-        wanted: &[Vlan],
-        there: &[PortVlan],
-        found: &mut Vec<Difference>,
-    ) {
-        let mine = || there.iter().filter(|vlan| vlan.port == port.index);
-        for vlan in wanted {
-            let flags = if vlan.untagged { "untagged" } else { "tagged" };
-            let actual = mine().find(|one| one.id == vlan.id).map(|one| {
-                if one.flags.contains(VlanFlags::UNTAGGED) { "untagged" } else { "tagged" }
-            });
-            if actual != Some(flags) {
-                found.push(Difference::new(
-                    format!("VLAN {} of port {}", vlan.id, port.name),
-                    flags,
-                    actual.unwrap_or("missing"),
-                ));
-            }
-        }
-        for extra in mine().filter(|one| !wanted.iter().any(|vlan| vlan.id == one.id)) {
-            if !(self.keep_default_vlan && extra.id == DEFAULT_VLAN) {
-                found.push(Difference::new(
-                    format!("VLAN {} of port {}", extra.id, port.name),
-                    "missing",
-                    "present",
-                ));
-            }
-        }
-    }
+/// A bridge drops frames of a port that isn't up yet; ADD returns when it is.
+/// Made late, so that the kernel's link watch runs beside other work.
+pub struct PortUp {
+    /// The interface inside the container, switched on; its peer is the port.
+    pub ifname: String,
 }
 
-/// A bridge drops frames of a port that isn't up yet; ADD returns when it is.
-fn wait_until_up(kernel: &mut Kernel, port: &Link) -> Result<(), Error> {
-    let up = |link: &Link| {
-        matches!(link.operational_state, OperationalState::Up | OperationalState::Unknown)
-    };
-    let host = kernel.host()?;
-    // Mostly it is up already, and needs no second socket to hear of it.
-    let now = host.link_by_index(port.index).map_err(refused)?;
-    if now.as_ref().is_some_and(up) {
-        return Ok(());
+impl Resource<Kernel> for PortUp {
+    fn describe(&self) -> String {
+        format!("bridge port of {}", self.ifname)
     }
-    let last = host.wait_operational(port.device(), UP_WAIT).map_err(refused)?;
-    let state = match last {
-        Some(link) if up(&link) => return Ok(()),
-        Some(link) => format!("{:?}", link.operational_state).to_lowercase(),
-        None => "gone".to_owned(),
-    };
-    Err(Error::try_again(format!("bridge port {} in error state: {state}", port.name))
-        .with_details(format!("it did not come up within {UP_WAIT:?}")))
+
+    fn belongs(&self) -> Belongs {
+        Belongs::Sandbox
+    }
+
+    fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
+        let Some(port) = kernel.made_pair(&self.ifname).map(|pair| pair.host.clone()) else {
+            return Err(Error::internal("the bridge port was not made by this call"));
+        };
+        // A new one is unknown at first on older kernels.
+        let is_up = |link: &Link| link.operational_state == OperationalState::Up;
+        let host = kernel.host()?;
+        // Mostly it is up already, and needs no second socket to hear of it.
+        let now = host.link_by_index(port.index).map_err(refused)?;
+        if now.as_ref().is_some_and(is_up) {
+            return Ok(Made::Found);
+        }
+        let last = host.wait_operational(port.device(), UP_WAIT).map_err(refused)?;
+        let state = match last {
+            Some(link) if is_up(&link) => return Ok(Made::Found),
+            Some(link) => link.operational_state.as_str(),
+            None => "gone",
+        };
+        Err(Error::try_again(format!("bridge port {} in error state: {state}", port.name))
+            .with_details(format!("it did not come up within {UP_WAIT:?}")))
+    }
+
+    /// Its state is compared with the pair and the port.
+    fn check(&self, _: &mut Kernel) -> Result<Vec<Difference>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn remove(&self, _: &mut Kernel) -> Result<(), Error> {
+        Ok(())
+    }
 }

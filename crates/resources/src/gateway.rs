@@ -1,68 +1,153 @@
-//! A gateway address on the bridge.
+//! Gateway addresses on the bridge, and forwarding.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use podwire_netlink::route::Link;
 use podwire_netlink::route::address::{AddAddress, DeleteAddress};
+use podwire_netlink::route::link_change::ChangeLink;
+use podwire_netlink::route::{Device, Link};
 use podwire_plugin::{Belongs, Difference, Made, Resource};
 use podwire_spec::error::Error;
 use podwire_sys::sysctl;
 
+use crate::bridge::{ports, somebody_joined};
+use crate::interface::NO_IPV6;
 use crate::kernel::{Kernel, refused};
 
-/// The address through which containers of a bridge leave it. Stays when
-/// they go: others use it.
-pub struct GatewayAddress {
-    /// The bridge, or the interface that stands for it.
+/// The addresses through which containers of a bridge leave it. They stay
+/// when these go: others use them.
+pub struct GatewayAddresses {
+    /// The bridge.
+    pub bridge: String,
+    /// The bridge too, or the interface that stands for it.
     pub link: String,
-    /// Gateway and prefix length.
-    pub address: IpNet,
+    /// Gateways, each with the prefix length of its subnet.
+    pub addresses: Vec<IpNet>,
     /// Replace an address that is in the way instead of failing.
     pub force: bool,
-    /// Addresses this very call puts on the same link, which are not in each
-    /// other's way.
-    pub siblings: Vec<IpNet>,
+    done: Done,
 }
 
-impl GatewayAddress {
-    /// Whether an address that is there stands in the way: for IPv4 any
-    /// other one, for IPv6 one of an overlapping subnet.
-    fn is_in_the_way(&self, there: &IpNet) -> bool {
-        if self.siblings.contains(there) {
-            return false;
-        }
-        match (&self.address, there) {
-            (IpNet::V4(_), IpNet::V4(_)) => true,
-            (IpNet::V6(ours), IpNet::V6(theirs)) => {
-                ours.contains(&theirs.trunc().network()) || theirs.contains(&ours.trunc().network())
-            }
-            _ => false,
-        }
+/// What this call did, to be taken back when the ADD fails.
+#[derive(Default)]
+struct Done {
+    added: Vec<IpNet>,
+    removed: Vec<IpNet>,
+    /// Who was plugged into the bridge before.
+    ports: Vec<u32>,
+}
+
+impl GatewayAddresses {
+    /// Addresses for the bridge itself.
+    pub fn new(bridge: impl Into<String>, addresses: Vec<IpNet>, force: bool) -> Self {
+        let bridge = bridge.into();
+        Self { link: bridge.clone(), bridge, addresses, force, done: Done::default() }
     }
 
-    fn add(&self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
-        if matches!(self.address, IpNet::V6(_)) {
+    /// Adds what is missing, after what is in the way is gone.
+    fn set(&mut self, kernel: &mut Kernel, link: &Link, there: &[IpNet]) -> Result<(), Error> {
+        let missing: Vec<_> =
+            self.addresses.iter().copied().filter(|wanted| !there.contains(wanted)).collect();
+        for address in missing {
+            for other in there.iter().filter(|other| is_in_the_way(&address, other)) {
+                if self.addresses.contains(other) || self.done.removed.contains(other) {
+                    continue;
+                }
+                if !self.force {
+                    return Err(self.conflict(&address, other));
+                }
+                let delete = DeleteAddress { device: link.device(), address: *other };
+                match kernel.host()?.apply(&delete) {
+                    Ok(()) => self.done.removed.push(*other),
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(refused(error)),
+                }
+            }
+            if self.add(kernel, link, address)? {
+                self.done.added.push(address);
+            }
+        }
+        if !self.done.added.is_empty()
+            && let Some(mac) = link.mac
+        {
+            // A bridge that somebody made without a MAC address of its own
+            // takes its ports'; containers remember the gateway's.
+            let pin = ChangeLink::new(link.device()).mac(mac);
+            kernel.host()?.apply(&pin).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn conflict(&self, address: &IpNet, other: &IpNet) -> Error {
+        Error::internal(format!(
+            "\"{}\" already has an IP address different from {address}: {other}",
+            self.link
+        ))
+        .with_details(
+            "use another bridge for this subnet, or set forceAddress to replace the bridge's \
+             address",
+        )
+    }
+
+    /// Whether it was added; a parallel ADD may have been faster.
+    fn add(&self, kernel: &mut Kernel, link: &Link, address: IpNet) -> Result<bool, Error> {
+        if matches!(address, IpNet::V6(_)) {
             // Addresses are refused while IPv6 is off for the link, as it is
             // where an administrator switched it off for all.
-            if let Err(error) =
-                sysctl::ensure(&["net", "ipv6", "conf", &self.link, "disable_ipv6"], "0")
-                && !error.is_missing()
-            {
-                return Err(Error::internal(format!("switching on IPv6: {error}")));
+            let key = ["net", "ipv6", "conf", &self.link, "disable_ipv6"];
+            match sysctl::ensure(&key, "0") {
+                Err(error) if !error.is_missing() => {
+                    return Err(Error::internal(format!("switching on IPv6: {error}")));
+                }
+                _ => {}
             }
         }
-        let add = AddAddress::new(link.device(), self.address).no_dad();
-        match kernel.host()?.apply(&add) {
-            Err(error) if !error.is_exists() => Err(refused(error)),
-            _ => Ok(()),
+        match kernel.host()?.apply(&AddAddress::new(link.device(), address).no_dad()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_exists() => Ok(false),
+            Err(error) if error.is_unsupported() && matches!(address, IpNet::V6(_)) => {
+                Err(refused(error).with_details(NO_IPV6))
+            }
+            Err(error) => Err(refused(error)),
         }
+    }
+
+    fn take_back(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
+        for address in self.done.added.drain(..) {
+            let delete = DeleteAddress { device: link.device(), address };
+            match kernel.host()?.apply(&delete) {
+                Err(error) if !error.is_not_found() => return Err(refused(error)),
+                _ => {}
+            }
+        }
+        for address in self.done.removed.drain(..) {
+            match kernel.host()?.apply(&AddAddress::new(link.device(), address).no_dad()) {
+                Err(error) if !error.is_exists() => return Err(refused(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
-impl Resource<Kernel> for GatewayAddress {
+/// Whether an address that is there stands in the way of a gateway: for IPv4
+/// any other one, for IPv6 one of an overlapping subnet. Link-local ones are
+/// everywhere.
+fn is_in_the_way(ours: &IpNet, there: &IpNet) -> bool {
+    match (ours, there) {
+        (IpNet::V4(_), IpNet::V4(_)) => true,
+        (IpNet::V6(_), IpNet::V6(theirs)) if theirs.addr().is_unicast_link_local() => false,
+        (IpNet::V6(ours), IpNet::V6(theirs)) => {
+            ours.contains(&theirs.network()) || theirs.contains(&ours.network())
+        }
+        _ => false,
+    }
+}
+
+impl Resource<Kernel> for GatewayAddresses {
     fn describe(&self) -> String {
-        format!("gateway address {} on {}", self.address, self.link)
+        let texts: Vec<_> = self.addresses.iter().map(ToString::to_string).collect();
+        format!("gateway address {} on {}", texts.join(", "), self.link)
     }
 
     fn belongs(&self) -> Belongs {
@@ -70,63 +155,59 @@ impl Resource<Kernel> for GatewayAddress {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let link = kernel.host_link(&self.link)?;
-        let there = kernel.host()?.addresses_of(link.device()).map_err(refused)?;
-        if there.iter().any(|address| address.address == self.address) {
+        let index = kernel.host_index(&self.link)?;
+        let there = addresses_of(kernel, Device::new(index, &self.link))?;
+        if self.addresses.iter().all(|wanted| there.contains(wanted)) {
             return Ok(Made::Found);
         }
-        for other in there.iter().filter(|address| self.is_in_the_way(&address.address)) {
-            if !self.force {
-                return Err(Error::internal(format!(
-                    "\"{}\" already has an IP address different from {}: {}",
-                    self.link, self.address, other.address
-                ))
-                .with_details(
-                    "use another bridge for this subnet, or set forceAddress to replace the \
-                     bridge's address",
-                ));
-            }
-            let delete = DeleteAddress { device: link.device(), address: other.address };
-            match kernel.host()?.apply(&delete) {
-                Err(error) if !error.is_not_found() => return Err(refused(error)),
-                _ => {}
+        let link = kernel.host_link(&self.link)?;
+        let bridge = kernel.host_index(&self.bridge)?;
+        self.done.ports = ports(kernel, bridge)?;
+        match self.set(kernel, &link, &there) {
+            Ok(()) => Ok(Made::Created),
+            Err(error) => {
+                self.undo(kernel)?;
+                Err(error)
             }
         }
-        self.add(kernel, &link)?;
-        Ok(Made::Created)
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
+        let missing =
+            |address| Difference::missing(format!("gateway address {address} on {}", self.link));
         let Some(link) = kernel.host()?.link_by_name(&self.link).map_err(refused)? else {
-            return Ok(vec![Difference::missing(self.describe())]);
-        };
-        let there = kernel.host()?.addresses_of(link.device()).map_err(refused)?;
-        if there.iter().any(|address| address.address.addr() == self.address.addr()) {
+            // A missing bridge is the bridge's own difference.
             return Ok(Vec::new());
-        }
-        Ok(vec![Difference::missing(self.describe())])
+        };
+        let there = addresses_of(kernel, link.device())?;
+        let is_there = |wanted: &&IpNet| there.iter().any(|one| one.addr() == wanted.addr());
+        Ok(self.addresses.iter().filter(|wanted| !is_there(wanted)).map(missing).collect())
     }
 
     fn remove(&self, _: &mut Kernel) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The failed ADD leaves no address, unless the bridge itself goes too.
+    /// A failed ADD leaves the addresses as they were, unless somebody relies
+    /// on them by now.
     fn undo(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
+        if !kernel.has_bridges_alone() {
+            return Ok(());
+        }
         let Some(link) = kernel.host()?.link_by_name(&self.link).map_err(refused)? else {
             return Ok(());
         };
-        // Somebody who joined meanwhile relies on it.
-        let ports = kernel.host()?.links().map_err(refused)?;
-        if ports.iter().any(|port| port.master == Some(link.index)) {
+        let bridge = kernel.host_index(&self.bridge)?;
+        if somebody_joined(kernel, bridge, &self.done.ports)? {
             return Ok(());
         }
-        let delete = DeleteAddress { device: link.device(), address: self.address };
-        match kernel.host()?.apply(&delete) {
-            Err(error) if !error.is_not_found() => Err(refused(error)),
-            _ => Ok(()),
-        }
+        self.take_back(kernel, &link)
     }
+}
+
+fn addresses_of(kernel: &mut Kernel, device: Device<'_>) -> Result<Vec<IpNet>, Error> {
+    let there = kernel.host()?.addresses_of(device).map_err(refused)?;
+    Ok(there.into_iter().map(|one| one.address).collect())
 }
 
 /// Forwarding between interfaces, for the families of the addresses. A switch
@@ -199,29 +280,22 @@ impl Resource<Kernel> for Forwarding {
 mod tests {
     use super::*;
 
-    fn gateway(address: &str, siblings: &[&str]) -> GatewayAddress {
-        GatewayAddress {
-            link: "cni0".to_owned(),
-            address: address.parse().unwrap(),
-            force: false,
-            siblings: siblings.iter().map(|text| text.parse().unwrap()).collect(),
-        }
+    fn in_the_way(ours: &str, there: &str) -> bool {
+        is_in_the_way(&ours.parse().unwrap(), &there.parse().unwrap())
     }
 
     #[test]
     fn any_other_ipv4_address_is_in_the_way() {
-        let ours = gateway("10.1.0.1/24", &["10.2.0.1/24"]);
-        assert!(ours.is_in_the_way(&"10.9.0.1/24".parse().unwrap()));
-        assert!(!ours.is_in_the_way(&"10.2.0.1/24".parse().unwrap()));
-        assert!(!ours.is_in_the_way(&"fd00::1/64".parse().unwrap()));
+        assert!(in_the_way("10.1.0.1/24", "10.9.0.1/24"));
+        assert!(!in_the_way("10.1.0.1/24", "fd00::1/64"));
     }
 
     #[test]
     fn only_overlapping_ipv6_subnets_are_in_the_way() {
-        let ours = gateway("fd00:1::1/64", &[]);
-        assert!(ours.is_in_the_way(&"fd00:1::9/64".parse().unwrap()));
-        assert!(ours.is_in_the_way(&"fd00::1/16".parse().unwrap()));
-        assert!(!ours.is_in_the_way(&"fd00:2::1/64".parse().unwrap()));
-        assert!(!ours.is_in_the_way(&"fe80::1/64".parse().unwrap()));
+        assert!(in_the_way("fd00:1::1/64", "fd00:1::9/64"));
+        assert!(in_the_way("fd00:1::1/64", "fd00::1/16"));
+        assert!(!in_the_way("fd00:1::1/64", "fd00:2::1/64"));
+        assert!(!in_the_way("fd00:1::1/64", "fe80::1/64"));
+        assert!(!in_the_way("fe80::1/64", "fe80::42/64"), "the kernel gives every link one");
     }
 }

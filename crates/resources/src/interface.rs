@@ -1,13 +1,12 @@
 //! Addresses, routes and switches of the container's interface.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use podwire_netlink::route::address::{AddAddress, Address};
 use podwire_netlink::route::family::{Family, Scope, TABLE_MAIN};
 use podwire_netlink::route::link_change::ChangeLink;
-use podwire_netlink::route::monitor::Settled;
+use podwire_netlink::route::monitor::Settled as Outcome;
 use podwire_netlink::route::routes::{AddRoute, Route, RouteFilter, RouteMode};
 use podwire_netlink::route::{Change, Device};
 use podwire_plugin::{Belongs, Difference, Made, Resource};
@@ -58,24 +57,34 @@ impl Interface {
                 .filter(|ip| Family::of(ip.address.addr()) == family)
                 .find_map(|ip| ip.gateway)
         };
-        let routes = result
+        let mut routes: Vec<_> = result
             .routes
             .iter()
             .map(|wanted| {
                 let mut route = Route::new(wanted.dst);
-                route.gateway = wanted.gw.or_else(|| gateway(route.family()));
-                route.on_link = route.gateway.is_some_and(|via| !is_reachable(via, &addresses));
-                route.priority = wanted.priority;
-                route.table = wanted.table.unwrap_or(TABLE_MAIN);
                 route.scope = wanted
                     .scope
                     .and_then(|scope| u8::try_from(scope).ok())
                     .map_or(Scope::UNIVERSE, Scope);
+                // What is on the link has no gateway.
+                let through = || gateway(route.family()).filter(|_| route.scope.0 < Scope::LINK.0);
+                route.gateway = wanted.gw.or_else(through);
+                route.priority = wanted.priority;
+                route.table = wanted.table.unwrap_or(TABLE_MAIN);
                 route.mtu = wanted.mtu;
                 route.advertised_mss = wanted.advmss;
                 route
             })
             .collect();
+        let mut on_link = addresses.clone();
+        on_link
+            .extend(routes.iter().filter(|one| one.gateway.is_none()).map(|one| one.destination));
+        for route in &mut routes {
+            // A gateway that lies in no subnet is reached over the link all the
+            // same: an IPv6 router in another prefix, a link-local one.
+            route.on_link =
+                route.gateway.is_some_and(|via| !on_link.iter().any(|net| net.contains(&via)));
+        }
         Self {
             ifname: ifname.to_owned(),
             addresses,
@@ -92,40 +101,26 @@ impl Interface {
 
     /// Switches that must stand before the first address.
     fn switches(&self) -> Result<(), Error> {
-        let key = |family: &'static str, link: &str, name: &'static str| {
-            [
-                "net".to_owned(),
-                family.to_owned(),
-                "conf".to_owned(),
-                link.to_owned(),
-                name.to_owned(),
-            ]
-        };
-        let ensure = |parts: [String; 5], value: &str| {
-            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            sysctl::ensure(&parts, value)
-        };
+        let ipv6 = |name| ["net", "ipv6", "conf", &self.ifname, name];
         if self.announce {
             // Only tells neighbours sooner.
-            let _ = ensure(key("ipv4", &self.ifname, "arp_notify"), "1");
+            let _ = sysctl::demand(&["net", "ipv4", "conf", &self.ifname, "arp_notify"], "1");
         }
-        let detection = match self.duplicate_detection {
-            DuplicateDetection::Off => Some("0"),
-            DuplicateDetection::On => Some("1"),
-            DuplicateDetection::Kernel => None,
-        };
-        if let Some(value) = detection {
+        match self.duplicate_detection {
             // Absent where IPv6 is off; link-local addresses settle at once.
-            let _ = ensure(key("ipv6", &self.ifname, "accept_dad"), value);
-            if value == "1" {
-                let _ = ensure(key("ipv6", &self.ifname, "enhanced_dad"), value);
+            DuplicateDetection::Off => drop(sysctl::demand(&ipv6("accept_dad"), "0")),
+            DuplicateDetection::On => {
+                for name in ["accept_dad", "enhanced_dad"] {
+                    let _ = sysctl::ensure(&ipv6(name), "1");
+                }
             }
+            DuplicateDetection::Kernel => {}
         }
         if !self.has_ipv6() {
             return Ok(());
         }
-        for link in ["lo", &self.ifname] {
-            match ensure(key("ipv6", link, "disable_ipv6"), "0") {
+        for key in [["net", "ipv6", "conf", "lo", "disable_ipv6"], ipv6("disable_ipv6")] {
+            match sysctl::ensure(&key, "0") {
                 Ok(_) => {}
                 Err(error) if error.is_missing() => return Err(no_ipv6()),
                 Err(error) => {
@@ -133,23 +128,9 @@ impl Interface {
                 }
             }
         }
-        // Before 4.16 absent; only matters when the link goes down later.
-        let _ = ensure(key("ipv6", &self.ifname, "keep_addr_on_down"), "1");
+        // Only matters when the link goes down later; absent before 4.16.
+        let _ = sysctl::demand(&ipv6("keep_addr_on_down"), "1");
         Ok(())
-    }
-
-    fn settle(&self, kernel: &mut Kernel, device: Device<'_>) -> Result<(), Error> {
-        match kernel.settle_addresses(device, SETTLE_WAIT)? {
-            Settled::All => Ok(()),
-            settled @ Settled::Duplicate(_) => {
-                Err(Error::internal(format!("addresses of {}: {settled}", self.ifname))
-                    .with_details("another host on the network has it (dadfailed)"))
-            }
-            settled @ Settled::Tentative(_) => {
-                Err(Error::try_again(format!("addresses of {}: {settled}", self.ifname))
-                    .with_details(format!("waited {SETTLE_WAIT:?}")))
-            }
-        }
     }
 }
 
@@ -164,24 +145,25 @@ impl Resource<Kernel> for Interface {
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
         kernel.in_sandbox(|| self.switches())??;
-        let link = kernel.container_link(&self.ifname)?;
         if self.down {
             return Ok(Made::Found);
         }
+        let index = kernel.container_index(&self.ifname)?;
+        let device = Device::new(index, &self.ifname);
         let addresses: Vec<_> = self
             .addresses
             .iter()
             .map(|address| {
-                let add = AddAddress::new(link.device(), *address);
+                let add = AddAddress::new(device, *address);
                 match self.duplicate_detection {
                     DuplicateDetection::Off => add.no_dad(),
                     _ => add,
                 }
             })
             .collect();
-        let up = ChangeLink::new(link.device()).up();
+        let up = ChangeLink::new(device).up();
         for route in &mut self.routes {
-            route.output = Some(link.index);
+            route.output = Some(index);
         }
         let routes: Vec<_> = self
             .routes
@@ -205,9 +187,6 @@ impl Resource<Kernel> for Interface {
                 }
                 outcome => outcome.map_err(refused)?,
             }
-        }
-        if self.has_ipv6() && self.duplicate_detection == DuplicateDetection::On {
-            self.settle(kernel, link.device())?;
         }
         Ok(Made::Created)
     }
@@ -285,14 +264,48 @@ impl Interface {
     }
 }
 
-/// Whether a gateway lies in the subnet of one of the addresses. One that
-/// doesn't is reached over the link all the same (an IPv6 router in another
-/// prefix, a link-local one).
-fn is_reachable(gateway: IpAddr, addresses: &[IpNet]) -> bool {
-    addresses.iter().any(|address| address.contains(&gateway))
+/// Waits until the IPv6 addresses of the container's interface are usable,
+/// where duplicate address detection was asked for. Made when the interface
+/// is connected: nobody answers before.
+pub struct Settled {
+    /// The interface.
+    pub ifname: String,
 }
 
-const NO_IPV6: &str = "IPv6 may be switched off in the kernel (ipv6.disable=1); use IPv4 ranges \
+impl Resource<Kernel> for Settled {
+    fn describe(&self) -> String {
+        format!("duplicate address detection on {} in the container", self.ifname)
+    }
+
+    fn belongs(&self) -> Belongs {
+        Belongs::Sandbox
+    }
+
+    fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
+        let index = kernel.container_index(&self.ifname)?;
+        let device = Device::new(index, &self.ifname);
+        match kernel.settle_addresses(device, SETTLE_WAIT)? {
+            Outcome::All => Ok(Made::Found),
+            outcome @ Outcome::Duplicate(_) => {
+                Err(Error::internal(format!("{outcome} (dadfailed)"))
+                    .with_details("another host on the network has the address"))
+            }
+            outcome @ Outcome::Tentative(_) => Err(Error::try_again(outcome.to_string())
+                .with_details(format!("waited {SETTLE_WAIT:?}"))),
+        }
+    }
+
+    /// A duplicate is a difference of the address.
+    fn check(&self, _: &mut Kernel) -> Result<Vec<Difference>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn remove(&self, _: &mut Kernel) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+pub(crate) const NO_IPV6: &str = "IPv6 may be switched off in the kernel (ipv6.disable=1); use IPv4 ranges \
                        only, or boot with IPv6";
 
 fn no_ipv6() -> Error {
@@ -346,5 +359,23 @@ mod tests {
             "eth0",
         );
         assert!(interface.routes.iter().all(|route| route.on_link));
+    }
+
+    #[test]
+    fn a_gateway_behind_a_link_route_is_reachable() {
+        let interface = Interface::from_result(
+            &result(
+                r#"{"cniVersion":"1.1.0","interfaces":[{"name":"eth0","sandbox":"/n"}],
+                   "ips":[{"address":"10.1.0.2/32","gateway":"169.254.1.1","interface":0}],
+                   "routes":[{"dst":"169.254.1.1/32","scope":253},{"dst":"0.0.0.0/0"}]}"#,
+            ),
+            "eth0",
+        );
+        let [link, default] = interface.routes.as_slice() else { panic!("{:?}", interface.routes) };
+        assert_eq!((link.gateway, link.on_link), (None, false));
+        assert_eq!(
+            (default.gateway, default.on_link),
+            (Some("169.254.1.1".parse().unwrap()), false)
+        );
     }
 }

@@ -1,12 +1,14 @@
 //! The kernel as one call sees it: sockets opened when first needed and kept.
 
-use podwire_netlink::nft::NftSocket;
-use podwire_netlink::route::monitor::Settled;
-use podwire_netlink::route::{Device, Link, RouteSocket};
 use std::time::Duration;
 
+use podwire_netlink::nft::NftSocket;
+use podwire_netlink::route::link_change::DeleteLink;
+use podwire_netlink::route::monitor::Settled;
+use podwire_netlink::route::{Device, Link, MacAddress, RouteSocket};
 use podwire_plugin::Sandbox;
 use podwire_spec::error::{Error, ErrorCode};
+use podwire_sys::lock::FileLock;
 use podwire_sys::netns::NetNs;
 
 /// Handles of one plugin call: the host's namespace, and the sandbox's where
@@ -17,7 +19,34 @@ pub struct Kernel {
     nft: Option<NftSocket>,
     sandbox: Option<NetNs>,
     home: Option<NetNs>,
+    /// Indexes of links on the host that this call has looked up or made.
+    host_indexes: Vec<(String, u32)>,
+    pair: Option<Pair>,
+    shared_bridges: Option<FileLock>,
+    own_bridges: Option<FileLock>,
 }
+
+/// The pair that this very call made. Later resources of the same plan need
+/// not look for it again.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The interface's name in the container.
+    pub ifname: String,
+    /// Its index there.
+    pub index: u32,
+    /// Its MAC address.
+    pub mac: MacAddress,
+    /// The host end as it was made.
+    pub host: Link,
+}
+
+/// Held shared while an ADD joins a bridge; exclusive while a failed one takes
+/// a bridge or its address away again, so that it isn't taken from under
+/// somebody who is about to join. `lock` is the name that may stay behind.
+const BRIDGES_LOCK: &str = "/run/podwire/plugin/bridges/lock";
+
+/// How long an ADD waits for a failed one to clean up.
+const BRIDGES_WAIT: Duration = Duration::from_secs(8);
 
 impl Kernel {
     /// Handles for a call about `sandbox`. Nothing is opened yet but the
@@ -31,7 +60,17 @@ impl Kernel {
             .map(NetNs::try_clone)
             .transpose()
             .map_err(|error| Error::io(format!("keeping the network namespace open: {error}")))?;
-        Ok(Self { host: None, container: None, nft: None, sandbox, home: None })
+        Ok(Self {
+            host: None,
+            container: None,
+            nft: None,
+            sandbox,
+            home: None,
+            host_indexes: Vec::new(),
+            pair: None,
+            shared_bridges: None,
+            own_bridges: None,
+        })
     }
 
     /// The host's links, addresses and routes.
@@ -69,24 +108,43 @@ impl Kernel {
         self.sandbox.as_ref().ok_or_else(no_sandbox)
     }
 
+    /// The host's links together with the sandbox, to make a link that spans
+    /// both.
+    ///
+    /// # Errors
+    /// There is no sandbox, or no socket can be had.
+    pub fn host_and_sandbox(&mut self) -> Result<(&mut RouteSocket, &NetNs), Error> {
+        self.host()?;
+        let host = self.host.as_mut().ok_or_else(unreachable)?;
+        Ok((host, self.sandbox.as_ref().ok_or_else(no_sandbox)?))
+    }
+
     /// The sandbox's links, addresses and routes.
     ///
     /// # Errors
     /// There is no sandbox, or it can't be entered.
     pub fn container(&mut self) -> Result<&mut RouteSocket, Error> {
         if self.container.is_none() {
-            let socket = self.in_sandbox(RouteSocket::open)?.map_err(refused)?;
-            self.container = Some(socket);
+            self.in_sandbox(|| ())?;
         }
         self.container.as_mut().ok_or_else(unreachable)
     }
 
     /// Runs `work` inside the sandbox's namespace: for sysctls, which have no
-    /// socket that stays.
+    /// socket that stays. The first time there, the socket is opened too.
     ///
     /// # Errors
     /// There is no sandbox, or it can't be entered.
     pub fn in_sandbox<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, Error> {
+        if self.container.is_some() {
+            return self.inside(work);
+        }
+        let (socket, outcome) = self.inside(|| (RouteSocket::open(), work()))?;
+        self.container = Some(socket.map_err(refused)?);
+        Ok(outcome)
+    }
+
+    fn inside<T>(&mut self, work: impl FnOnce() -> T) -> Result<T, Error> {
         let entering = |error: std::io::Error| {
             Error::io(format!("entering the container's network namespace: {error}"))
         };
@@ -116,6 +174,79 @@ impl Kernel {
         let settled = self.in_sandbox(|| socket.wait_settled(device, limit));
         self.container = Some(socket);
         settled?.map_err(refused)
+    }
+
+    /// The index of a link on the host that must be there, looked up once a
+    /// call.
+    ///
+    /// # Errors
+    /// It isn't, or the kernel refused to tell.
+    pub fn host_index(&mut self, name: &str) -> Result<u32, Error> {
+        if let Some((_, index)) = self.host_indexes.iter().find(|(known, _)| known == name) {
+            return Ok(*index);
+        }
+        let link = self.host_link(name)?;
+        self.remember_host(&link);
+        Ok(link.index)
+    }
+
+    /// Spares later resources of this call the lookup.
+    pub fn remember_host(&mut self, link: &Link) {
+        self.host_indexes.push((link.name.clone(), link.index));
+    }
+
+    /// Spares later resources of this call the search for the pair.
+    pub fn remember_pair(&mut self, pair: Pair) {
+        self.pair = Some(pair);
+    }
+
+    /// The pair that this call made for `ifname`.
+    pub fn made_pair(&self, ifname: &str) -> Option<&Pair> {
+        self.pair.as_ref().filter(|pair| pair.ifname == ifname)
+    }
+
+    /// The index of the host end that this call made.
+    pub(crate) fn pair_index(&self) -> Option<u32> {
+        self.pair.as_ref().map(|pair| pair.host.index)
+    }
+
+    /// The index of a link in the container that must be there.
+    ///
+    /// # Errors
+    /// It isn't, or the kernel refused to tell.
+    pub fn container_index(&mut self, name: &str) -> Result<u32, Error> {
+        match self.made_pair(name) {
+            Some(pair) => Ok(pair.index),
+            None => Ok(self.container_link(name)?.index),
+        }
+    }
+
+    /// Announces, until this call ends, that it joins a bridge: meanwhile no
+    /// failed ADD takes a bridge or its address away. Where the lock can't be
+    /// written (rootless), the call goes on without.
+    ///
+    /// # Errors
+    /// Code 11 when one that does so doesn't end.
+    pub(crate) fn share_bridges(&mut self) -> Result<(), Error> {
+        if self.shared_bridges.is_none() {
+            match FileLock::shared(BRIDGES_LOCK, BRIDGES_WAIT) {
+                Ok(lock) => self.shared_bridges = Some(lock),
+                Err(error) if error.is_timed_out() => {
+                    return Err(Error::try_again(format!("joining a bridge: {error}")));
+                }
+                Err(error) => log::debug!("no lock on bridges: {error}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nobody else is joining a bridge, from now until this call ends.
+    pub(crate) fn has_bridges_alone(&mut self) -> bool {
+        if self.own_bridges.is_none() {
+            self.shared_bridges = None;
+            self.own_bridges = FileLock::exclusive(BRIDGES_LOCK, Duration::ZERO).ok();
+        }
+        self.own_bridges.is_some()
     }
 
     /// A link on the host that must be there.
@@ -151,6 +282,14 @@ pub fn refused(error: podwire_netlink::Error) -> Error {
         ""
     };
     Error::new(code, error.to_string()).with_details(details)
+}
+
+/// Deletes a link of the host; one that is gone already is fine.
+pub(crate) fn delete(kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
+    match kernel.host()?.apply(&DeleteLink(link.device())) {
+        Err(error) if !error.is_not_found() => Err(refused(error)),
+        _ => Ok(()),
+    }
 }
 
 fn no_sandbox() -> Error {

@@ -8,13 +8,16 @@
 pub mod bridge;
 pub mod bridge_port;
 pub mod gateway;
+pub mod host_end;
 pub mod interface;
 pub mod loopback;
 pub mod masquerade;
 pub mod nft;
+pub mod port_vlans;
 pub mod spoof_check;
 pub mod veth;
+pub mod vlan_gateway;
 
 mod kernel;
 
-pub use kernel::{Kernel, refused};
+pub use kernel::{Kernel, Pair, refused};

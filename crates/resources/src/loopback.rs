@@ -1,16 +1,28 @@
 //! The loopback interface of a sandbox.
 
 use podwire_netlink::route::link_change::ChangeLink;
-use podwire_plugin::{Belongs, Difference, Made, Resource};
+use podwire_plugin::{Attachment, Belongs, Difference, Made, Resource};
 use podwire_spec::error::Error;
 
+use crate::host_end::alias;
 use crate::kernel::{Kernel, refused};
 
-/// `lo`, switched on.
-pub struct Loopback;
+/// `lo`, switched on. Who did so is written into its alias: DEL may come with
+/// the path of a namespace that is another container's by now, whose loopback
+/// must stay on.
+pub struct Loopback {
+    alias: String,
+}
 
 /// Its name, the same in every namespace.
 pub const NAME: &str = "lo";
+
+impl Loopback {
+    /// The loopback of an attachment.
+    pub fn new(attachment: &Attachment) -> Self {
+        Self { alias: alias(&attachment.key, &attachment.owner) }
+    }
+}
 
 impl Resource<Kernel> for Loopback {
     fn describe(&self) -> String {
@@ -23,17 +35,23 @@ impl Resource<Kernel> for Loopback {
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
         let link = kernel.container_link(NAME)?;
-        if !link.is_up() {
-            kernel.container()?.apply(&ChangeLink::new(link.device()).up()).map_err(refused)?;
-        }
         let there = kernel.container()?.addresses_of(link.device()).map_err(refused)?;
         if let Some(other) = there.iter().find(|address| !address.address.addr().is_loopback()) {
             return Err(Error::internal(format!(
                 "loopback interface found with non-loopback address {}",
                 other.address
-            )));
+            ))
+            .with_details("remove the address; it would answer for other containers"));
         }
-        Ok(if link.is_up() { Made::Found } else { Made::Created })
+        if link.is_up() {
+            return Ok(Made::Found);
+        }
+        let mut change = ChangeLink::new(link.device()).up();
+        if link.alias.is_none() {
+            change = change.alias(&self.alias);
+        }
+        kernel.container()?.apply(&change).map_err(refused)?;
+        Ok(Made::Created)
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
@@ -47,9 +65,11 @@ impl Resource<Kernel> for Loopback {
         if !kernel.has_sandbox() {
             return Ok(());
         }
-        let Some(link) = kernel.container()?.link_by_name(NAME).map_err(refused)? else {
+        let link = kernel.container()?.link_by_name(NAME).map_err(refused)?;
+        let Some(link) = link.filter(|link| link.alias.as_deref() == Some(&*self.alias)) else {
             return Ok(());
         };
-        kernel.container()?.apply(&ChangeLink::new(link.device()).down()).map_err(refused)
+        let change = ChangeLink::new(link.device()).alias("").down();
+        kernel.container()?.apply(&change).map_err(refused)
     }
 }

@@ -115,6 +115,22 @@ pub fn ensure(key: &[&str], value: &str) -> Result<Ensured, SysctlError> {
     Ok(Ensured::Changed { previous })
 }
 
+/// Writes the value without looking first: for parameters of a new interface,
+/// which mostly have another. Where it can't be written, as below a read-only
+/// /proc/sys, that is fine when the value is right already.
+///
+/// # Errors
+/// [`SysctlError::Write`] names the key, the value wanted and the value found.
+pub fn demand(key: &[&str], value: &str) -> Result<(), SysctlError> {
+    match write(key, value) {
+        Err(SysctlError::Write { key: name, wanted, source, .. }) => match read(key) {
+            Ok(found) if is_equal(&found, value) => Ok(()),
+            found => Err(SysctlError::Write { key: name, wanted, found: found.ok(), source }),
+        },
+        done => done,
+    }
+}
+
 /// Equal but for the blanks between several numbers.
 fn is_equal(one: &str, two: &str) -> bool {
     one.split_ascii_whitespace().eq(two.split_ascii_whitespace())

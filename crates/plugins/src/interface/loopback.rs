@@ -64,8 +64,13 @@ impl Inventory for Loopback {
         Ok(CniResult { interfaces: vec![interface], ..CniResult::default() })
     }
 
-    fn desired(&self, _: &Config, _: &Attachment, _: &Facts<'_>) -> Result<Plan<Kernel>, Error> {
-        Ok(vec![Box::new(loopback::Loopback)])
+    fn desired(
+        &self,
+        _: &Config,
+        attachment: &Attachment,
+        _: &Facts<'_>,
+    ) -> Result<Plan<Kernel>, Error> {
+        Ok(vec![Box::new(loopback::Loopback::new(attachment))])
     }
 
     /// The first address of each family, which the kernel gave `lo` when it

@@ -51,9 +51,9 @@ use podwire_spec::id::AttachmentKey;
 pub use collection::SpoofChecks;
 pub use layout::TABLE;
 
+use crate::host_end::host_end_of;
 use crate::kernel::{Kernel, refused};
 use crate::nft::{display_name, owner_comment, owners, retrying, transaction};
-use crate::veth::host_end_of;
 use departure::{Departure, push_owner};
 
 /// The port that is guarded.

@@ -1,5 +1,6 @@
 //! Namespaces that live by a bind mount at a path, as `ip netns` makes them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -7,7 +8,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::OWN;
+use super::{NetNs, OWN};
 use crate::error::at;
 use crate::{PathError, file, mount};
 
@@ -73,6 +74,27 @@ impl NamedNetNs {
             Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
             Err(error) => Err(PathError::new("removing", path, error)),
         }
+    }
+}
+
+impl NetNs {
+    /// Makes a network namespace without a name: it goes with this value and the
+    /// sockets opened in it. For trying what the kernel can do.
+    ///
+    /// # Errors
+    /// What the kernel said; `PermissionDenied` without `CAP_SYS_ADMIN`.
+    pub fn anonymous() -> io::Result<Self> {
+        let work = || {
+            // SAFETY: only the network namespace is unshared, and only for this
+            // thread, which ends right after; descriptors and memory stay as they are.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+            Self::current()
+        };
+        std::thread::scope(|scope| {
+            let thread =
+                std::thread::Builder::new().name("netns".to_owned()).spawn_scoped(scope, work)?;
+            thread.join().unwrap_or_else(|_| Err(Errno::IO.into()))
+        })
     }
 }
 

@@ -171,3 +171,12 @@ fn in_a_user_namespace() {
         NamedNetNs::remove(&path).unwrap();
     });
 }
+
+#[test]
+fn an_anonymous_namespace_is_nobodys() {
+    let one = NetNs::anonymous().unwrap();
+    assert!(!one.is_same(&NetNs::current().unwrap()).unwrap());
+    assert!(!one.is_same(&NetNs::anonymous().unwrap()).unwrap());
+    let inside = one.run(|| NetNs::current().unwrap()).unwrap();
+    assert!(one.is_same(&inside).unwrap());
+}

@@ -4,10 +4,12 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use podwire_plugin::Attachment;
+use podwire_spec::error::Error;
 use podwire_spec::result::{CniResult, Interface, IpConfig, Route};
 
 use super::config::{Config, Gateway};
 use crate::interface::dns;
+use podwire_resources::vlan_gateway::VlanGateway;
 
 /// Position of the container's interface in the result: behind the bridge and
 /// the host end. Other plugins and runtimes rely on the order.
@@ -15,10 +17,17 @@ const CONTAINER: usize = 2;
 
 /// The result an ADD is to have. Names and MAC addresses of the interfaces
 /// are filled in once the kernel has them.
-pub(super) fn complete(config: &Config, attachment: &Attachment, base: CniResult) -> CniResult {
+///
+/// # Errors
+/// A gateway that is the container's own address.
+pub(super) fn complete(
+    config: &Config,
+    attachment: &Attachment,
+    base: CniResult,
+) -> Result<CniResult, Error> {
     let mut result = base;
     result.interfaces = vec![
-        Interface { name: config.bridge.to_string(), ..Interface::default() },
+        Interface { name: config.bridge.clone(), ..Interface::default() },
         Interface::default(),
         Interface {
             name: attachment.ifname().to_string(),
@@ -26,17 +35,28 @@ pub(super) fn complete(config: &Config, attachment: &Attachment, base: CniResult
             ..Interface::default()
         },
     ];
+    if let Some(vlan) = config.vlan_gateway() {
+        let name = VlanGateway::name(&config.bridge, vlan);
+        result.interfaces.push(Interface { name, ..Interface::default() });
+    }
     for ip in &mut result.ips {
         ip.interface = Some(CONTAINER);
         if config.gateway > Gateway::None && ip.gateway.is_none() {
             ip.gateway = first_host(&ip.address);
+        }
+        if config.gateway > Gateway::None && ip.gateway == Some(ip.address.addr()) {
+            return Err(Error::config(format!(
+                "address {} of the container is its gateway's too",
+                ip.address.addr()
+            ))
+            .with_details("give the container another address, or the subnet another gateway"));
         }
     }
     if config.gateway == Gateway::DefaultRoute {
         add_default_routes(&mut result);
     }
     dns::prefer(&config.dns, &mut result);
-    result
+    Ok(result)
 }
 
 /// A default route for each family that has a gateway and none yet.

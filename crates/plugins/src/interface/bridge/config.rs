@@ -10,12 +10,13 @@ use podwire_spec::operation::Operation;
 use podwire_spec::result::Dns;
 
 use super::vlan::{self, Vlans};
+use podwire_resources::vlan_gateway::VlanGateway;
 
 /// A bridge network's configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Config {
     /// The bridge's name on the host.
-    pub bridge: IfName,
+    pub bridge: String,
     /// How the bridge takes part in layer 3.
     pub gateway: Gateway,
     /// Replace an address of the bridge that is in the way.
@@ -47,9 +48,10 @@ pub struct Config {
 }
 
 /// How the bridge takes part in layer 3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Gateway {
     /// Not at all.
+    #[default]
     None,
     /// It holds the gateway addresses.
     Address,
@@ -59,14 +61,27 @@ pub enum Gateway {
 
 impl Config {
     /// Reads the configuration. For DEL and GC only what names objects on the
-    /// host must be right: what an older ADD accepted must stay removable.
+    /// host counts, and a mistake elsewhere is no reason to keep them.
     ///
     /// # Errors
     /// Code 6 for a value of the wrong type, code 7 for one that can't be
     /// served; the message names key and value.
     pub fn parse(request: &Request<'_>, operation: Operation) -> Result<Self, Error> {
+        if !matches!(operation, Operation::Del | Operation::Gc) {
+            return Self::strict(request);
+        }
+        Self::strict(request).or_else(|error| {
+            log::warn!("going on with what names objects on the host: {error}");
+            Ok(Self {
+                bridge: bridge_name(request.object())?,
+                has_ipam: !request.config.ipam_type.is_empty(),
+                ..Self::default()
+            })
+        })
+    }
+
+    fn strict(request: &Request<'_>) -> Result<Self, Error> {
         let object = request.object();
-        let strict = !matches!(operation, Operation::Del | Operation::Gc);
         let mtu = object.integer::<i64>("mtu")?.unwrap_or(0);
         let config = Self {
             bridge: bridge_name(object)?,
@@ -83,12 +98,17 @@ impl Config {
             port_isolation: flag(object, "portIsolation")?,
             has_ipam: !request.config.ipam_type.is_empty(),
             dns: request.config.dns.clone(),
-            mac: if strict { mac(request)? } else { None },
+            mac: mac(request)?,
         };
-        if strict {
-            config.validate()?;
-        }
+        config.validate()?;
         Ok(config)
+    }
+
+    /// The interface of the host that holds the gateway addresses of the
+    /// network's VLAN, and the VLAN; none where the bridge holds them.
+    pub(super) fn vlan_gateway(&self) -> Option<u16> {
+        let vlan = self.vlans.as_ref().and_then(|vlans| vlans.untagged);
+        vlan.filter(|_| self.gateway > Gateway::None)
     }
 
     fn validate(&self) -> Result<(), Error> {
@@ -104,6 +124,16 @@ impl Config {
             )
             .with_details("remove ipam, or disableContainerInterface"));
         }
+        if let Some(vlan) = self.vlan_gateway() {
+            let name = VlanGateway::name(self.bridge.as_str(), vlan);
+            IfName::parse(&name).map_err(|error| Error {
+                code: ErrorCode::InvalidConfiguration,
+                ..error.context(format!(
+                    "the gateway of VLAN {vlan} would be interface {name:?}; choose a shorter \
+                     name for the bridge"
+                ))
+            })?;
+        }
         Ok(())
     }
 }
@@ -112,12 +142,13 @@ fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
     Ok(object.boolean(key)?.unwrap_or(false))
 }
 
-fn bridge_name(object: &Object<'_>) -> Result<IfName, Error> {
+fn bridge_name(object: &Object<'_>) -> Result<String, Error> {
     let name = object.string("bridge")?.unwrap_or("cni0".into());
     IfName::parse(&name).map_err(|error| Error {
         code: ErrorCode::InvalidConfiguration,
         ..error.context(format!("bridge {name:?}"))
-    })
+    })?;
+    Ok(name.into_owned())
 }
 
 fn gateway(object: &Object<'_>) -> Result<Gateway, Error> {
@@ -161,8 +192,13 @@ fn mac(request: &Request<'_>) -> Result<Option<MacAddress>, Error> {
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| {
+    let mac: MacAddress = text.parse().map_err(|_| {
         Error::config(format!("{source}: {text:?} is not a MAC address"))
             .with_details("write six bytes in hexadecimal, as 02:00:5e:10:00:01")
-    })
+    })?;
+    if mac.is_multicast() || mac.0 == [0; 6] {
+        return Err(Error::config(format!("{source}: {text:?} can't be an interface's address"))
+            .with_details("the first byte must be even, and not all bytes zero"));
+    }
+    Ok(Some(mac))
 }

@@ -5,15 +5,18 @@ mod complete;
 mod config;
 mod vlan;
 
+use ipnet::IpNet;
 use podwire_plugin::{
     Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
 };
+use podwire_resources::Kernel;
 use podwire_resources::bridge::Bridge as BridgeLink;
-use podwire_resources::bridge_port::BridgePort;
-use podwire_resources::gateway::{Forwarding, GatewayAddress};
-use podwire_resources::interface::{DuplicateDetection, Interface};
-use podwire_resources::veth::{self, Recorded, Veth};
-use podwire_resources::{Kernel, refused};
+use podwire_resources::bridge_port::{BridgePort, PortUp};
+use podwire_resources::gateway::{Forwarding, GatewayAddresses};
+use podwire_resources::host_end::HostEnds;
+use podwire_resources::interface::{DuplicateDetection, Interface, Settled};
+use podwire_resources::veth::{Recorded, Veth};
+use podwire_resources::vlan_gateway::VlanGateway;
 use podwire_spec::error::Error;
 use podwire_spec::operation::Operation;
 use podwire_spec::result::CniResult;
@@ -49,7 +52,7 @@ impl Inventory for Bridge {
         attachment: &Attachment,
         base: CniResult,
     ) -> Result<CniResult, Error> {
-        Ok(complete::complete(config, attachment, base))
+        complete::complete(config, attachment, base)
     }
 
     fn foundation(
@@ -58,14 +61,24 @@ impl Inventory for Bridge {
         attachment: &Attachment,
         facts: &Facts<'_>,
     ) -> Result<Plan<Kernel>, Error> {
+        let ifname = attachment.ifname().as_str();
         let mut pair = Veth::new(attachment);
         pair.mtu = config.mtu;
         pair.mac = config.mac;
         if let Some(result) = facts.result {
-            let bridge = Some(config.bridge.as_str());
-            pair.recorded = Recorded::from_result(result, attachment.ifname().as_str(), bridge);
+            pair.recorded = Recorded::from_result(result, ifname, Some(&config.bridge));
         }
-        Ok(vec![Box::new(bridge_link(config, facts)), Box::new(pair)])
+        Ok(vec![
+            Box::new(bridge_link(config, facts)),
+            Box::new(pair),
+            Box::new(BridgePort {
+                bridge: config.bridge.clone(),
+                ifname: ifname.to_owned(),
+                hairpin: config.hairpin,
+                isolated: config.port_isolation,
+                vlans: config.vlans.as_ref().map(vlan::Vlans::of_port),
+            }),
+        ])
     }
 
     fn desired(
@@ -77,21 +90,23 @@ impl Inventory for Bridge {
         let nothing = CniResult::default();
         let result = facts.result.unwrap_or(&nothing);
         let ifname = attachment.ifname().as_str();
-        let mut plan: Plan<Kernel> = vec![
-            Box::new(Interface {
-                duplicate_detection: if config.duplicate_address_detection {
-                    DuplicateDetection::On
-                } else {
-                    DuplicateDetection::Off
-                },
-                down: config.container_interface_disabled,
-                ..Interface::from_result(result, ifname)
-            }),
-            Box::new(port(config, ifname)),
-        ];
-        if config.gateway > Gateway::None {
-            plan.extend(gateways(config, result, ifname));
+        let mut plan: Plan<Kernel> = vec![Box::new(inside(config, result, ifname))];
+        let gateways = gateways(config, result, ifname);
+        let forwarding = Forwarding::of(gateways.addresses.iter().map(ipnet::IpNet::addr));
+        if let Some(vlan) = config.vlan_gateway() {
+            plan.push(Box::new(VlanGateway::new(&config.bridge, vlan, keeps_default(config))));
         }
+        if !gateways.addresses.is_empty() {
+            plan.push(Box::new(gateways));
+        }
+        if !config.container_interface_disabled {
+            plan.push(Box::new(PortUp { ifname: ifname.to_owned() }));
+            if config.duplicate_address_detection && config.has_ipam {
+                plan.push(Box::new(Settled { ifname: ifname.to_owned() }));
+            }
+        }
+        // Last, since nothing switches it off again.
+        plan.push(Box::new(forwarding));
         Ok(plan)
     }
 
@@ -102,78 +117,85 @@ impl Inventory for Bridge {
         kernel: &mut Kernel,
         result: &mut CniResult,
     ) -> Result<(), Error> {
-        let bridge = kernel.host_link(config.bridge.as_str())?;
-        let inside = kernel.container_link(attachment.ifname().as_str())?;
-        let host = veth::host_end_of(kernel, &inside)?
-            .ok_or_else(|| Error::internal("the host end vanished while it was being set up"))?;
-        for (interface, link) in result.interfaces.iter_mut().zip([bridge, host, inside]) {
-            interface.mac = link.mac.map(|mac| mac.to_string());
-            interface.name = link.name;
+        let ifname = attachment.ifname().as_str();
+        let pair = kernel
+            .made_pair(ifname)
+            .ok_or_else(|| Error::internal("a bug in Podwire: the pair is unknown"))?;
+        let (host_name, host_mac) = (pair.host.name.clone(), pair.host.mac);
+        let inside_mac = pair.mac;
+        // A bridge that somebody made without a MAC address of its own takes
+        // its ports'.
+        let bridge_mac = kernel.host_link(&config.bridge)?.mac;
+        let mut macs = vec![bridge_mac, host_mac, Some(inside_mac)];
+        if let Some(vlan) = config.vlan_gateway() {
+            macs.push(kernel.host_link(&VlanGateway::name(&config.bridge, vlan))?.mac);
+        }
+        for (interface, mac) in result.interfaces.iter_mut().zip(macs) {
+            interface.mac = mac.map(|mac| mac.to_string());
+        }
+        if let Some(host) = result.interfaces.get_mut(HOST_END) {
+            host.name = host_name;
         }
         Ok(())
     }
 
     fn collections(&self, _: &Config) -> Vec<Box<dyn Collection<Kernel>>> {
-        vec![Box::new(veth::HostEnds)]
+        vec![Box::new(HostEnds)]
     }
 
     fn ready(&self, config: &Config, kernel: &mut Kernel) -> Result<(), Error> {
-        let link = kernel.host()?.link_by_name(config.bridge.as_str()).map_err(refused)?;
-        match link {
-            Some(link) if !link.is_bridge() => Err(Error::unavailable(format!(
-                "interface {} exists and is not a bridge (it is {})",
-                config.bridge,
-                link.kind_name()
-            ))
-            .with_details("choose another name with the key \"bridge\"")),
-            _ => Ok(()),
-        }
+        let facts = Facts { operation: Operation::Status, result: None };
+        bridge_link(config, &facts).could_serve(kernel)
     }
 }
+
+/// Position of the host end in the result.
+const HOST_END: usize = 1;
 
 fn bridge_link(config: &Config, facts: &Facts<'_>) -> BridgeLink {
-    let recorded = facts.result.and_then(|result| {
-        result.host_interfaces().find(|interface| interface.name == config.bridge.as_str())
-    });
-    BridgeLink {
-        name: config.bridge.to_string(),
-        mtu: config.mtu,
-        vlan_filtering: config.vlans.is_some(),
-        promiscuous: config.promiscuous,
-        expected_mac: recorded.and_then(|interface| interface.mac.clone()),
+    let mut link = BridgeLink::new(&config.bridge);
+    link.mtu = config.mtu;
+    link.vlan_filtering = config.vlans.is_some();
+    link.promiscuous = config.promiscuous;
+    let mut recorded = facts.result.into_iter().flat_map(CniResult::host_interfaces);
+    let recorded = recorded.find(|interface| interface.name == config.bridge);
+    link.expected_mac = recorded.and_then(|interface| interface.mac.clone());
+    link
+}
+
+/// The container's end. Without addresses its switches are left to whoever
+/// gives it some.
+fn inside(config: &Config, result: &CniResult, ifname: &str) -> Interface {
+    Interface {
+        duplicate_detection: match (config.duplicate_address_detection, config.has_ipam) {
+            (true, _) => DuplicateDetection::On,
+            (false, true) => DuplicateDetection::Off,
+            (false, false) => DuplicateDetection::Kernel,
+        },
+        announce: config.has_ipam,
+        down: config.container_interface_disabled,
+        ..Interface::from_result(result, ifname)
     }
 }
 
-fn port(config: &Config, ifname: &str) -> BridgePort {
-    BridgePort {
-        bridge: config.bridge.to_string(),
-        ifname: ifname.to_owned(),
-        hairpin: config.hairpin,
-        isolated: config.port_isolation,
-        vlans: config.vlans.as_ref().map(vlan::Vlans::of_port),
-        keep_default_vlan: config.vlans.as_ref().is_some_and(|vlans| vlans.preserve_default),
-        expect_up: !config.container_interface_disabled,
-    }
+fn keeps_default(config: &Config) -> bool {
+    config.vlans.as_ref().is_some_and(|vlans| vlans.preserve_default)
 }
 
-/// The gateway addresses on the bridge, and forwarding for their families.
-fn gateways(config: &Config, result: &CniResult, ifname: &str) -> Plan<Kernel> {
-    let addresses: Vec<_> = result
-        .container_addresses(ifname)
-        .addresses
-        .iter()
-        .filter_map(|ip| complete::gateway_network(ip))
-        .collect();
-    let forwarding = Forwarding::of(addresses.iter().map(ipnet::IpNet::addr));
-    let mut plan: Plan<Kernel> = Vec::with_capacity(addresses.len() + 1);
-    for address in &addresses {
-        plan.push(Box::new(GatewayAddress {
-            link: config.bridge.to_string(),
-            address: *address,
-            force: config.force_address,
-            siblings: addresses.clone(),
-        }));
+/// The gateway addresses, on the bridge or on the interface that stands for
+/// it in a VLAN.
+fn gateways(config: &Config, result: &CniResult, ifname: &str) -> GatewayAddresses {
+    let mut addresses: Vec<IpNet> = Vec::new();
+    if config.gateway > Gateway::None {
+        let of_container = result.container_addresses(ifname).addresses;
+        addresses.extend(of_container.into_iter().filter_map(complete::gateway_network));
+        // Two addresses of one subnet share their gateway.
+        addresses.sort_unstable();
+        addresses.dedup();
     }
-    plan.push(Box::new(forwarding));
-    plan
+    let mut gateways = GatewayAddresses::new(&config.bridge, addresses, config.force_address);
+    if let Some(vlan) = config.vlan_gateway() {
+        gateways.link = VlanGateway::name(&config.bridge, vlan);
+    }
+    gateways
 }

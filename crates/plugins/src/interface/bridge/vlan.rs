@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-use podwire_resources::bridge_port::Vlan;
+use podwire_resources::port_vlans::{PortVlans, Vlan};
 use podwire_spec::error::Error;
 use podwire_spec::json::Object;
 
@@ -25,7 +25,7 @@ pub struct Vlans {
 impl Vlans {
     /// The VLANs of the port, sorted: a trunk without `vlan` keeps VLAN 1 for
     /// untagged frames.
-    pub(super) fn of_port(&self) -> Vec<Vlan> {
+    pub(super) fn of_port(&self) -> PortVlans {
         let untagged = self.untagged.unwrap_or(1);
         let mut vlans: Vec<_> = self
             .tagged
@@ -35,7 +35,7 @@ impl Vlans {
             .collect();
         vlans.push(Vlan { id: untagged, untagged: true });
         vlans.sort_by_key(|vlan| vlan.id);
-        vlans
+        PortVlans { vlans, keep_default: self.preserve_default }
     }
 }
 
