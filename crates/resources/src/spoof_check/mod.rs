@@ -84,6 +84,9 @@ impl SpoofCheck {
     /// `None` if there is no pair with a host end.
     fn port(&self, kernel: &mut Kernel) -> Result<Option<Port>, Error> {
         let ifname = self.key.ifname.as_str();
+        if let Some(pair) = kernel.made_pair(ifname) {
+            return Ok(Some(Port { interface: pair.host.name.clone(), mac: pair.mac }));
+        }
         let inside = kernel.container()?.link_by_name(ifname).map_err(refused)?;
         let Some(inside) = inside else { return Ok(None) };
         let host = host_end_of(kernel, &inside)?;

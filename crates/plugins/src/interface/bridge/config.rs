@@ -3,6 +3,8 @@
 
 use podwire_netlink::route::MacAddress;
 use podwire_plugin::Request;
+use podwire_resources::masquerade::Backend;
+use podwire_resources::vlan_gateway::VlanGateway;
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::id::IfName;
 use podwire_spec::json::Object;
@@ -10,7 +12,6 @@ use podwire_spec::operation::Operation;
 use podwire_spec::result::Dns;
 
 use super::vlan::{self, Vlans};
-use podwire_resources::vlan_gateway::VlanGateway;
 
 /// A bridge network's configuration.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +22,7 @@ pub struct Config {
     pub gateway: Gateway,
     /// Replace an address of the bridge that is in the way.
     pub force_address: bool,
-    /// Masquerade what leaves the network, in the manner asked for.
+    /// Masquerade what leaves the network.
     pub masquerade: bool,
     /// MTU of the bridge at creation and of both interface ends, in bytes.
     pub mtu: Option<u32>,
@@ -74,6 +75,8 @@ impl Config {
             log::warn!("going on with what names objects on the host: {error}");
             Ok(Self {
                 bridge: bridge_name(request.object())?,
+                masquerade: flag(request.object(), "ipMasq").unwrap_or(true),
+                mac_spoof_check: flag(request.object(), "macspoofchk").unwrap_or(true),
                 has_ipam: !request.config.ipam_type.is_empty(),
                 ..Self::default()
             })
@@ -87,7 +90,7 @@ impl Config {
             bridge: bridge_name(object)?,
             gateway: gateway(object)?,
             force_address: flag(object, "forceAddress")?,
-            masquerade: flag(object, "ipMasq")?,
+            masquerade: masquerade(object)?,
             mtu: positive(mtu, "mtu")?,
             hairpin: flag(object, "hairpinMode")?,
             promiscuous: flag(object, "promiscMode")?,
@@ -140,6 +143,16 @@ impl Config {
 
 fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
     Ok(object.boolean(key)?.unwrap_or(false))
+}
+
+/// `ipMasqBackend` names one of the reference's two ways, which are one here;
+/// a name that is neither is a mistake.
+fn masquerade(object: &Object<'_>) -> Result<bool, Error> {
+    let wanted = flag(object, "ipMasq")?;
+    if wanted {
+        Backend::parse(object.text_of("ipMasqBackend")?.as_deref())?;
+    }
+    Ok(wanted)
 }
 
 fn bridge_name(object: &Object<'_>) -> Result<String, Error> {

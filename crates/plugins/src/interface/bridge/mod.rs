@@ -15,9 +15,11 @@ use podwire_resources::bridge_port::{BridgePort, PortUp};
 use podwire_resources::gateway::{Forwarding, GatewayAddresses};
 use podwire_resources::host_end::HostEnds;
 use podwire_resources::interface::{DuplicateDetection, Interface, Settled};
+use podwire_resources::masquerade::{self, Masquerade, Masquerades};
+use podwire_resources::spoof_check::{SpoofCheck, SpoofChecks};
 use podwire_resources::veth::{Recorded, Veth};
 use podwire_resources::vlan_gateway::VlanGateway;
-use podwire_spec::error::Error;
+use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::operation::Operation;
 use podwire_spec::result::CniResult;
 
@@ -68,17 +70,18 @@ impl Inventory for Bridge {
         if let Some(result) = facts.result {
             pair.recorded = Recorded::from_result(result, ifname, Some(&config.bridge));
         }
-        Ok(vec![
-            Box::new(bridge_link(config, facts)),
-            Box::new(pair),
-            Box::new(BridgePort {
-                bridge: config.bridge.clone(),
-                ifname: ifname.to_owned(),
-                hairpin: config.hairpin,
-                isolated: config.port_isolation,
-                vlans: config.vlans.as_ref().map(vlan::Vlans::of_port),
-            }),
-        ])
+        let mut plan: Plan<Kernel> = vec![Box::new(bridge_link(config, facts)), Box::new(pair)];
+        if config.mac_spoof_check {
+            plan.push(Box::new(SpoofCheck::new(attachment.owner, &attachment.key)));
+        }
+        plan.push(Box::new(BridgePort {
+            bridge: config.bridge.clone(),
+            ifname: ifname.to_owned(),
+            hairpin: config.hairpin,
+            isolated: config.port_isolation,
+            vlans: config.vlans.as_ref().map(vlan::Vlans::of_port),
+        }));
+        Ok(plan)
     }
 
     fn desired(
@@ -98,6 +101,11 @@ impl Inventory for Bridge {
         }
         if !gateways.addresses.is_empty() {
             plan.push(Box::new(gateways));
+        }
+        if config.masquerade {
+            let addresses = result.container_addresses(ifname).addresses;
+            let addresses = addresses.into_iter().map(|ip| ip.address).collect();
+            plan.push(Box::new(Masquerade::new(attachment.owner, &attachment.key, addresses)));
         }
         if !config.container_interface_disabled {
             plan.push(Box::new(PortUp { ifname: ifname.to_owned() }));
@@ -139,13 +147,27 @@ impl Inventory for Bridge {
         Ok(())
     }
 
-    fn collections(&self, _: &Config) -> Vec<Box<dyn Collection<Kernel>>> {
-        vec![Box::new(HostEnds)]
+    fn collections(&self, config: &Config) -> Vec<Box<dyn Collection<Kernel>>> {
+        let mut all: Vec<Box<dyn Collection<Kernel>>> = vec![Box::new(HostEnds)];
+        if config.masquerade {
+            all.push(Box::new(Masquerades));
+        }
+        if config.mac_spoof_check {
+            all.push(Box::new(SpoofChecks));
+        }
+        all
     }
 
     fn ready(&self, config: &Config, kernel: &mut Kernel) -> Result<(), Error> {
         let facts = Facts { operation: Operation::Status, result: None };
-        bridge_link(config, &facts).could_serve(kernel)
+        bridge_link(config, &facts).could_serve(kernel)?;
+        if config.masquerade {
+            masquerade::available(kernel)?;
+        }
+        if config.mac_spoof_check {
+            kernel.nft().map_err(|error| Error { code: ErrorCode::Unavailable, ..error })?;
+        }
+        Ok(())
     }
 }
 
