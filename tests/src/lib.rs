@@ -23,7 +23,9 @@ mod container;
 mod libcni;
 mod node;
 pub mod normal;
+mod refusal;
 
 pub use container::Container;
 pub use libcni::Libcni;
 pub use node::{Node, Outside, Plugins, wait_until};
+pub use refusal::Refusals;

@@ -63,9 +63,21 @@ impl<'a> Delegate<'a> {
                 VersionedResult::parse(&stdout, self.request.version)
                     .and_then(VersionedResult::into_newest)
                     .map_err(|error| {
+                        // It says that it gave an address; nobody can tell which.
+                        self.take_back(&path);
                         error.context(format!("result of IPAM plugin {}", self.plugin_type))
                     })
             }
+        }
+    }
+
+    /// DEL after an ADD that succeeded without a usable result (specification,
+    /// section 4). After an ADD that failed in good order there is none: it is the
+    /// delegate's to undo, and when it failed because the attachment holds an address
+    /// already, a DEL would free one in use.
+    fn take_back(&self, path: &Path) {
+        if let Err(error) = self.run(path, Operation::Del) {
+            log::warn!("DEL of IPAM plugin {} after its ADD: {error}", self.plugin_type);
         }
     }
 

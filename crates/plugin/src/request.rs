@@ -62,10 +62,13 @@ impl<'a> Request<'a> {
     /// The result of the plugins before this one, in the newest shape.
     ///
     /// # Errors
-    /// When it can't be read, is of another version family than the
-    /// configuration, or refers to interfaces it doesn't list.
+    /// When it can't be read, or refers to interfaces it doesn't list (B022).
     pub fn prev_result(&self) -> Result<Option<CniResult>, Error> {
-        self.config.previous_result()
+        let result = self.config.previous_result()?;
+        if let Some(result) = &result {
+            result.validate_indices().map_err(|error| error.context("prevResult"))?;
+        }
+        Ok(result)
     }
 
     /// The same, for verbs that can't do without.

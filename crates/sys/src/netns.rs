@@ -73,14 +73,19 @@ impl NetNs {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let path = path.as_ref();
         let failed = |errno: Errno| match errno {
-            // ESRCH: the process of /proc/PID/ns/net ended during the lookup.
-            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => {
+            // ESRCH: the process of /proc/PID/ns/net ended during the lookup. Nothing
+            // can ever be at a path that is too long.
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH | Errno::NAMETOOLONG => {
                 OpenError::Missing { path: path.to_owned() }
             }
             // ENXIO: a socket, or a FIFO or device without its other end.
             Errno::NXIO => {
                 OpenError::NotANamespace { path: path.to_owned(), found: "a special file" }
             }
+            Errno::LOOP => OpenError::NotANamespace {
+                path: path.to_owned(),
+                found: "a loop of symbolic links",
+            },
             other => OpenError::Io { path: path.to_owned(), source: other.into() },
         };
         // NONBLOCK: the path is outside input and may be a FIFO.

@@ -20,7 +20,8 @@ pub struct PluginRequest<'a> {
     pub cni_version: Cow<'a, str>,
     /// `type`, the plugin's own name in the configuration; empty when absent.
     pub plugin_type: Cow<'a, str>,
-    /// `prevResult` as written; see [`PluginRequest::previous_result`].
+    /// `prevResult` as written, whatever it is: a DEL must get by without one that
+    /// makes sense. See [`PluginRequest::previous_result`].
     pub prev_result: Option<&'a str>,
     /// Values of the runtime for the capabilities the plugin declared.
     pub runtime_config: Option<Object<'a>>,
@@ -62,7 +63,7 @@ impl<'a> PluginRequest<'a> {
             name,
             cni_version: object.string("cniVersion")?.unwrap_or_default(),
             plugin_type: object.string("type")?.unwrap_or_default(),
-            prev_result: object.object("prevResult")?.map(|result| result.text()),
+            prev_result: object.get("prevResult").map(|result| result.text()),
             runtime_config: object.object("runtimeConfig")?,
             args: object.object("args")?,
             dns: Dns::from_config(&object)?,
@@ -118,10 +119,10 @@ impl<'a> PluginRequest<'a> {
     /// # Errors
     /// As [`VersionedResult::parse`].
     pub fn previous_result(&self) -> Result<Option<CniResult>, Error> {
-        let Some(text) = self.prev_result else { return Ok(None) };
+        let Some(result) = self.object.get("prevResult") else { return Ok(None) };
         let version = SpecVersion::parse_known(&self.cni_version).unwrap_or(SpecVersion::LATEST);
-        let result = Object::parse(text)
-            .map(|object| object.with_path("prevResult"))
+        let result = result
+            .object()
             .and_then(|object| VersionedResult::from_object(&object, version))
             .map_err(|error| error.context("could not parse prevResult"))?;
         result.into_newest().map(Some)
@@ -196,6 +197,16 @@ mod tests {
         let error = version("\"2.0.0\"").unwrap_err();
         assert_eq!((error.code.number(), error.msg.as_str()), (1, "incompatible CNI versions"));
         assert!(error.details.starts_with("config is \"2.0.0\", plugin supports [\"0.1.0\", "));
+    }
+
+    #[test]
+    fn a_previous_result_that_is_no_object_is_an_error_only_where_it_is_needed() {
+        let text = r#"{"name":"a","cniVersion":"1.1.0","prevResult":7}"#;
+        let request = PluginRequest::parse(text).unwrap();
+        assert_eq!(
+            request.previous_result().unwrap_err().msg,
+            "could not parse prevResult: prevResult: expected an object, found 7"
+        );
     }
 
     #[test]

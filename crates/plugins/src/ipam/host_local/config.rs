@@ -87,13 +87,19 @@ fn missing_ipam() -> Error {
 /// need of the configuration.
 ///
 /// # Errors
-/// Code 6 when `ipam.dataDir` is no string.
+/// Code 6 when `ipam.dataDir` is no string, code 7 when it is no path.
 pub(super) fn data_dir(request: &PluginRequest<'_>) -> Result<PathBuf, Error> {
     let given = match &request.ipam {
         Some(ipam) => ipam.text_of("dataDir")?,
         None => None,
     };
-    Ok(given.map_or_else(|| DEFAULT_DATA_DIR.into(), |path| path.as_ref().into()))
+    match given {
+        Some(path) if path.contains('\0') => {
+            Err(input::unusable("ipam.dataDir", "a path without a NUL byte", &path))
+        }
+        Some(path) => Ok(path.as_ref().into()),
+        None => Ok(DEFAULT_DATA_DIR.into()),
+    }
 }
 
 /// Whether the ranges come from the runtime with each ADD, so that STATUS,
@@ -124,6 +130,10 @@ fn range_sets(request: &PluginRequest<'_>, ipam: &Object<'_>) -> Result<Vec<Rang
         Some(runtime) => sets_of_runtime(&runtime.array("ipRanges")?)?,
         None => Vec::new(),
     };
+    // Without a subnet the others of the old form mean nothing; their types count.
+    for key in ["rangeStart", "rangeEnd", "gateway"] {
+        ipam.text_of(key)?;
+    }
     if ipam.text_of("subnet")?.is_some() {
         sets.push(RangeSet::new("ipam", vec![range(ipam)?])?);
     }
