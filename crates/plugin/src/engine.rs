@@ -1,24 +1,19 @@
 //! The one engine that turns an [`Inventory`] into the verbs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::time::Duration;
 
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::operation::Operation;
 use podwire_spec::request::ValidAttachments;
 use podwire_spec::result::CniResult;
-use podwire_sys::lock::FileLock;
 
 use crate::attachment::Attachment;
 use crate::delegate::Delegate;
 use crate::inventory::{Addresses, Belongs, Difference, Facts, Inventory, Made, Plan, Valid};
+use crate::lock::{self, lock};
 use crate::plugin::{Description, Plugin};
 use crate::request::Request;
 use crate::undo::Undo;
-
-/// How long one call waits for another on the same attachment.
-const LOCK_WAIT: Duration = Duration::from_secs(8);
 
 /// Differences that a CHECK error names before it only counts the rest.
 const DIFFERENCES_SHOWN: usize = 5;
@@ -83,14 +78,14 @@ impl<I: Inventory> Plugin for Inventoried<I> {
     fn check(&self, request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Check)?;
+        if inventory.addresses(&config) == Addresses::Delegated {
+            self.ipam(request)?.check(attachment)?;
+        }
         let prev_result = if inventory.needs_prev_result() {
             Some(request.require_prev_result()?)
         } else {
             request.prev_result()?
         };
-        if inventory.addresses(&config) == Addresses::Delegated {
-            self.ipam(request)?.check(attachment)?;
-        }
         let facts = Facts { operation: Operation::Check, result: prev_result.as_ref() };
         let plan = self.plan(&config, attachment, &facts)?;
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
@@ -120,11 +115,12 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let mut errors = Vec::new();
         let mut addresses_are_free = true;
         let collections = inventory.collections(&config);
+        let live = Valid::from((&request.config.name, valid));
+        lock::sweep(&live);
         if !collections.is_empty() {
-            let valid = Valid::from((&request.config.name, valid));
             let mut kernel = inventory.kernel(None)?;
             for collection in collections {
-                match collection.stale(&mut kernel, &valid) {
+                match collection.stale(&mut kernel, &live) {
                     Ok(stale) => {
                         addresses_are_free &= remove_all(&stale, &mut kernel, &mut errors);
                     }
@@ -199,10 +195,7 @@ impl<I: Inventory> Inventoried<I> {
                 undo.push("the addresses from IPAM", move || ipam.del(attachment));
                 if result.ips.is_empty() {
                     return Err(Error::internal("IPAM plugin returned missing IP config")
-                        .with_details(format!(
-                            "ipam.type {} gave no address",
-                            request.config.ipam_type
-                        )));
+                        .with_details("the plugin that ipam.type names gave no address"));
                 }
                 Ok(result)
             }
@@ -314,43 +307,6 @@ pub(crate) fn joined(mut errors: Vec<Error>) -> Result<(), Error> {
         .join("\n");
     Err(first.with_details(details))
 }
-
-/// One call at a time for an attachment, across processes. Held until the
-/// call ends, not inherited by delegates.
-///
-/// A runtime that can't write the lock directory (rootless) serializes calls
-/// itself; the call goes on without.
-fn lock(attachment: &Attachment) -> Result<Option<TransientLock>, Error> {
-    let path = PathBuf::from(LOCK_DIRECTORY).join(format!("{}.lock", attachment.owner));
-    match FileLock::exclusive(&path, LOCK_WAIT) {
-        Ok(lock) => Ok(Some(TransientLock(Some(lock)))),
-        Err(error) if error.is_timed_out() => Err(Error::try_again(format!(
-            "another call for interface {} of container {} on network {} is still running: {error}",
-            attachment.ifname(),
-            attachment.container_id(),
-            attachment.network()
-        ))),
-        Err(error) => {
-            log::debug!("no lock for this call: {error}");
-            Ok(None)
-        }
-    }
-}
-
-/// A lock whose file goes when the call ends, so that nothing is left of an
-/// attachment.
-struct TransientLock(Option<FileLock>);
-
-impl Drop for TransientLock {
-    fn drop(&mut self) {
-        if let Some(Err(error)) = self.0.take().map(FileLock::remove) {
-            log::debug!("the lock file stays: {error}");
-        }
-    }
-}
-
-/// Plugin locks: one file per attachment, there only while a call runs.
-const LOCK_DIRECTORY: &str = "/run/podwire/plugin";
 
 /// What CHECK reports when something is not as it was made: the first code
 /// that the specification leaves to plugins.

@@ -51,6 +51,7 @@ mod engine;
 mod entry;
 mod environment;
 mod inventory;
+mod lock;
 mod owner;
 mod plugin;
 mod request;
