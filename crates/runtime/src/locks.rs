@@ -120,6 +120,19 @@ impl Locks {
         }
     }
 
+    /// Removes the lock files of containers that nobody works on: those of
+    /// containers that are gone and whose last operation was killed, which no
+    /// DEL will come for, and those of others, which are made again when needed.
+    pub(crate) fn tidy_containers(&self) {
+        let Ok(entries) = fs::read_dir(self.directory.join("container")) else { return };
+        for entry in entries.flatten() {
+            if let Ok(lock) = FileLock::exclusive(entry.path(), Duration::ZERO) {
+                // One that stays costs an empty file.
+                let _ = lock.remove();
+            }
+        }
+    }
+
     fn network_path(&self, name: &NetworkName) -> PathBuf {
         self.directory.join("network").join(name.as_str())
     }
@@ -171,6 +184,20 @@ mod tests {
         held.retire();
         assert!(!directory.path().join("container/one").exists());
         locks.container(&one).unwrap();
+    }
+
+    #[test]
+    fn lock_files_of_killed_operations_go_and_held_ones_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks = locks(directory.path());
+        let id = |name: &str| ContainerId::parse(name).unwrap();
+        let held = locks.container(&id("held")).unwrap();
+        drop(locks.container(&id("killed")).unwrap());
+        locks.tidy_containers();
+        assert!(directory.path().join("container/held").exists());
+        assert!(!directory.path().join("container/killed").exists());
+        held.retire();
+        locks.tidy_containers();
     }
 
     #[test]

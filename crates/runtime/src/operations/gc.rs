@@ -117,6 +117,7 @@ impl Runtime {
                 report.failures.push(error);
             }
             drop(lock);
+            self.locks.tidy_containers();
             self.locks.tidy_network(network.name());
         }
         Ok(report)
