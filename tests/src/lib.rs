@@ -20,6 +20,7 @@
 #![allow(clippy::missing_panics_doc)] // Every function here panics on trouble.
 
 mod container;
+pub mod crash;
 mod libcni;
 mod node;
 pub mod normal;

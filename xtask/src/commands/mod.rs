@@ -3,6 +3,7 @@
 mod bench;
 mod build;
 mod cases;
+mod crash;
 mod demo;
 mod install;
 mod peers;
@@ -33,6 +34,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "test",
         about: "everything that CI runs, on a fresh machine; --fast leaves out peers and cargo-deny",
         run: test::run,
+    },
+    Command {
+        name: "crash",
+        about: "kill all chains at every system call; --full in every scene, --only TEXT, --kills N",
+        run: crash::run,
     },
     Command { name: "setup", about: "install what this machine lacks", run: setup::run },
     Command {

@@ -149,9 +149,8 @@ fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
 /// a name that is neither is a mistake.
 fn masquerade(object: &Object<'_>) -> Result<bool, Error> {
     let wanted = flag(object, "ipMasq")?;
-    let backend = object.text_of("ipMasqBackend")?;
     if wanted {
-        Backend::parse(backend.as_deref())?;
+        Backend::parse(object.text_of("ipMasqBackend")?.as_deref())?;
     }
     Ok(wanted)
 }

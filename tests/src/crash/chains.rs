@@ -1,0 +1,70 @@
+//! The chains that are killed.
+
+use serde_json::{Value, json};
+
+use super::plugin_chain::PluginChain;
+
+/// `bridge` as a gateway for both families, with `host-local`.
+pub fn bridge() -> PluginChain {
+    PluginChain {
+        name: "bridge+host-local",
+        network: "crash-bridge",
+        ifname: "eth0",
+        bridges: &["crash0"],
+        plugins: vec![bridge_config("crash0", &json!({}))],
+    }
+}
+
+/// The same with masquerading and the spoof check.
+pub fn masquerade() -> PluginChain {
+    PluginChain {
+        name: "bridge+ipMasq+macspoofchk",
+        network: "crash-masq",
+        ifname: "eth0",
+        bridges: &["crash1"],
+        plugins: vec![bridge_config("crash1", &json!({"ipMasq": true, "macspoofchk": true}))],
+    }
+}
+
+/// The same and `portmap` behind it.
+pub fn portmap() -> PluginChain {
+    let first = bridge_config("crash2", &json!({"ipMasq": true, "hairpinMode": true}));
+    PluginChain {
+        name: "bridge+ipMasq+portmap",
+        network: "crash-portmap",
+        ifname: "eth0",
+        bridges: &["crash2"],
+        plugins: vec![first, json!({"type": "portmap", "snat": true})],
+    }
+}
+
+/// `loopback`.
+pub fn loopback() -> PluginChain {
+    PluginChain {
+        name: "loopback",
+        network: "crash-loopback",
+        ifname: "lo",
+        bridges: &[],
+        plugins: vec![json!({"type": "loopback"})],
+    }
+}
+
+/// Every chain.
+pub fn all() -> Vec<PluginChain> {
+    vec![bridge(), masquerade(), portmap(), loopback()]
+}
+
+fn bridge_config(bridge: &str, more: &Value) -> Value {
+    let mut config = json!({
+        "type": "bridge", "bridge": bridge, "isGateway": true,
+        "ipam": {
+            "type": "host-local",
+            "ranges": [[{"subnet": "10.201.0.0/24"}], [{"subnet": "fd00:201::/120"}]],
+            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
+        },
+    });
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}

@@ -1,0 +1,93 @@
+//! Many kills of one verb, and many such jobs at once.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use podwire_testkit::World;
+use podwire_testkit::kill::syscall_name;
+
+use super::place::{Density, all};
+use super::point::Stage;
+use super::report::Tally;
+use super::scene::Scene;
+use super::subject::{Subject, Target, Verb};
+
+/// Kills one verb of one subject.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// What is killed.
+    pub subject: &'a dyn Subject,
+    /// Which verb of it.
+    pub verb: Verb,
+    /// At how many places.
+    pub density: Density,
+}
+
+impl Job<'_> {
+    /// Makes the kills, in a world of its own.
+    pub fn run(&self) -> Tally {
+        // A world belongs to the thread that is in it.
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.in_world(&World::new())).join().unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                panic!("{} {}: {text}", self.subject.name(), self.verb.as_str())
+            })
+        })
+    }
+
+    fn in_world(&self, world: &World) -> Tally {
+        self.subject.prepare(world);
+        let has_go = {
+            let nowhere = Target::new("none", std::path::Path::new("/"));
+            self.subject.go_neighbour(&nowhere).is_some()
+        };
+        let all_places = all(self.subject, world, self.verb);
+        let mut tally = Tally {
+            subject: self.subject.name().to_owned(),
+            verb: self.verb,
+            places: all_places.len(),
+            tried: 0,
+            histogram: BTreeMap::new(),
+            scenes: BTreeMap::new(),
+            faults: Vec::new(),
+        };
+        let scenes = Scene::all(has_go);
+        let mut stage = Stage::new(self.subject, world, self.verb);
+        for (number, place) in self.density.choose(&all_places).into_iter().enumerate() {
+            let tried = match self.density {
+                Density::Exhaustive => scenes.clone(),
+                Density::Every | Density::Spread(_) => vec![scenes[number % scenes.len()]],
+            };
+            for scene in tried {
+                let Some((call, faults)) = stage.attempt(place, scene) else { continue };
+                let name = syscall_name(call.number)
+                    .map_or_else(|| format!("number {}", call.number), str::to_owned);
+                tally.tried += 1;
+                *tally.histogram.entry(name).or_default() += 1;
+                *tally.scenes.entry(scene.to_string()).or_default() += 1;
+                let killed = format!("killed program {} at {call}; {scene}", place.program);
+                tally.faults.extend(faults.iter().map(|fault| format!("{killed}\n{fault}")));
+            }
+        }
+        tally
+    }
+}
+
+/// Runs jobs on so many threads; the tallies come in the order of the jobs.
+pub fn run_all(jobs: &[Job<'_>], threads: usize) -> Vec<Tally> {
+    let waiting = Mutex::new(jobs.iter().enumerate());
+    let tallies = Mutex::new(BTreeMap::new());
+    let work = || {
+        loop {
+            let Some((number, job)) = waiting.lock().unwrap().next() else { return };
+            let tally = job.run();
+            tallies.lock().unwrap().insert(number, tally);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(work);
+        }
+    });
+    tallies.into_inner().unwrap().into_values().collect()
+}

@@ -1,0 +1,189 @@
+//! A chain of plugins, called by the harness as a runtime calls them.
+
+use podwire_testkit::kill::Killed;
+use podwire_testkit::{GoPlugins, Output, Plugin, World};
+use serde_json::{Value, json};
+
+use super::place::Place;
+use super::subject::{Subject, Target, Verb, done};
+
+/// The version that requests are in.
+const VERSION: &str = "1.1.0";
+
+/// A chain of plugins.
+pub struct PluginChain {
+    /// For tables.
+    pub name: &'static str,
+    /// The network's name.
+    pub network: &'static str,
+    /// The interface in the container.
+    pub ifname: &'static str,
+    /// Bridges that may stay.
+    pub bridges: &'static [&'static str],
+    /// The plugins' own keys, `type` included, in order.
+    pub plugins: Vec<Value>,
+}
+
+impl PluginChain {
+    /// The network configuration list, for runtimes.
+    pub fn list(&self) -> Value {
+        let plugins: Vec<Value> = self
+            .plugins
+            .iter()
+            .map(|plugin| {
+                let mut plugin = plugin.clone();
+                if plugin["type"] == "portmap" {
+                    plugin["capabilities"] = json!({"portMappings": true});
+                }
+                plugin
+            })
+            .collect();
+        json!({"cniVersion": VERSION, "name": self.network, "plugins": plugins})
+    }
+
+    /// What a runtime would put into `runtimeConfig` for a container: host ports
+    /// that differ from container to container.
+    pub fn capabilities(&self, container: &str) -> Option<Value> {
+        if !self.plugins.iter().any(|plugin| plugin["type"] == "portmap") {
+            return None;
+        }
+        let base = 10_000
+            + container.bytes().fold(0_u32, |sum, byte| {
+                sum.wrapping_mul(31).wrapping_add(u32::from(byte)) % 20_000
+            });
+        let mapping = |port: u32, inside: u32, protocol: &str| json!({"hostPort": port, "containerPort": inside, "protocol": protocol});
+        Some(json!({"portMappings": [
+            mapping(base, 80, "tcp"), mapping(base, 53, "udp"), mapping(base + 1, 443, "tcp"),
+        ]}))
+    }
+
+    fn request(&self, index: usize, target: Option<&Target>, previous: Option<&Value>) -> Value {
+        let mut request = self.plugins[index].clone();
+        request["cniVersion"] = VERSION.into();
+        request["name"] = self.network.into();
+        if let Some(previous) = previous {
+            request["prevResult"] = previous.clone();
+        }
+        if let Some(capabilities) = target.and_then(|target| self.capabilities(&target.container))
+            && request["type"] == "portmap"
+        {
+            request["runtimeConfig"] = capabilities;
+        }
+        request
+    }
+
+    fn call(
+        &self,
+        world: &World,
+        verb: &str,
+        index: usize,
+        target: &Target,
+        previous: Option<&Value>,
+    ) -> Plugin {
+        let name = self.plugins[index]["type"].as_str().unwrap();
+        let mut plugin = world
+            .plugin(name)
+            .command(verb)
+            .container(&target.container)
+            .ifname(self.ifname)
+            .config(self.request(index, Some(target), previous));
+        if let Some(netns) = &target.netns {
+            plugin = plugin.env("CNI_NETNS", netns);
+        }
+        plugin
+    }
+}
+
+impl Subject for PluginChain {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn ifname(&self) -> &str {
+        self.ifname
+    }
+
+    fn bridges(&self) -> &[&str] {
+        self.bridges
+    }
+
+    fn programs(&self) -> usize {
+        self.plugins.len()
+    }
+
+    fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>> {
+        let mut previous = None;
+        for index in 0..self.plugins.len() {
+            let call = self.call(world, "ADD", index, target, previous.as_ref());
+            previous = Some(done(call.run())?.json());
+        }
+        target.result = previous;
+        Ok(())
+    }
+
+    fn del(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
+        for index in (0..self.plugins.len()).rev() {
+            done(self.call(world, "DEL", index, target, target.result.as_ref()).run())?;
+        }
+        Ok(())
+    }
+
+    fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed {
+        let mut previous = None;
+        if verb == Verb::Add {
+            for index in 0..place.program {
+                let call = self.call(world, "ADD", index, target, previous.as_ref());
+                previous = Some(call.run().success().json());
+            }
+        } else {
+            previous.clone_from(&target.result);
+            for index in (place.program + 1..self.plugins.len()).rev() {
+                self.call(world, "DEL", index, target, previous.as_ref()).run().success();
+            }
+        }
+        let call = self.call(world, verb.as_str(), place.program, target, previous.as_ref());
+        call.kill_at(place.call)
+    }
+
+    fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
+        for index in 0..self.plugins.len() {
+            done(self.call(world, "CHECK", index, target, target.result.as_ref()).run())?;
+        }
+        Ok(())
+    }
+
+    fn gc(&self, world: &World, valid: &[&str]) -> Result<(), Box<Output>> {
+        let valid: Vec<Value> = valid
+            .iter()
+            .map(|container| json!({"containerID": container, "ifname": self.ifname}))
+            .collect();
+        for index in 0..self.plugins.len() {
+            let mut request = self.request(index, None, None);
+            request["cni.dev/valid-attachments"] = valid.clone().into();
+            let name = self.plugins[index]["type"].as_str().unwrap();
+            done(world.plugin(name).command("GC").config(request).run())?;
+        }
+        Ok(())
+    }
+
+    fn go_neighbour(&self, target: &Target) -> Option<Plugin> {
+        let first = self.plugins.first()?;
+        if first["type"] != "bridge" {
+            return None;
+        }
+        // The bridge and its addresses, without what needs rules of its own.
+        let mut request = json!({"cniVersion": VERSION, "name": self.network});
+        for key in ["type", "bridge", "isGateway", "ipam"] {
+            request[key] = first[key].clone();
+        }
+        if let Some(previous) = &target.result {
+            request["prevResult"] = previous.clone();
+        }
+        let plugin = GoPlugins::sid().plugin("bridge").config(request);
+        let plugin = plugin.container(&target.container).ifname(self.ifname);
+        Some(match &target.netns {
+            Some(netns) => plugin.env("CNI_NETNS", netns),
+            None => plugin,
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! One kill: the scene, the recovery, and what must be true afterwards.
+
+use podwire_testkit::kill::{Killed, SystemCall};
+use podwire_testkit::state::Change;
+use podwire_testkit::{HostState, Netns, Output, World};
+
+use super::place::Place;
+use super::scene::{Fate, Host, Record, Recovery, Scene, Stranger};
+use super::subject::{Subject, Target, Verb, done};
+
+/// Sysctls that are switched off again for a fresh host.
+const FORWARDING: [&[&str]; 2] =
+    [&["net", "ipv4", "ip_forward"], &["net", "ipv6", "conf", "all", "forwarding"]];
+
+/// A world in which one kill after the other is made.
+pub(super) struct Stage<'a> {
+    subject: &'a dyn Subject,
+    world: &'a World,
+    verb: Verb,
+    /// A namespace that nothing was done in.
+    untouched: HostState,
+    /// The container that is on the host all the time.
+    survivor: Option<Container>,
+}
+
+struct Container {
+    target: Target,
+    netns: Netns,
+}
+
+/// What is known of the container at the old path.
+struct Neighbour {
+    container: Container,
+    by: Stranger,
+    inside: HostState,
+    /// Everything on the host that is its.
+    facts: Vec<(String, String)>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(subject: &'a dyn Subject, world: &'a World, verb: Verb) -> Self {
+        let netns = world.netns("untouched");
+        let untouched = netns.snapshot();
+        netns.remove();
+        Self { subject, world, verb, untouched, survivor: None }
+    }
+
+    /// Makes one kill and recovers. `None` if the program ended before.
+    pub(super) fn attempt(
+        &mut self,
+        place: Place,
+        scene: Scene,
+    ) -> Option<(SystemCall, Vec<String>)> {
+        self.set(scene.host);
+        let before = self.world.snapshot();
+        let mut victim = self.container("victim");
+        if self.verb == Verb::Del {
+            self.subject.add(self.world, &mut victim.target).unwrap();
+        }
+        let call = match self.subject.kill(self.world, self.verb, &victim.target, place) {
+            Killed::At { call, .. } => call,
+            Killed::Finished { .. } => {
+                self.clear(Some(&victim.netns));
+                return None;
+            }
+        };
+        let mut faults = Vec::new();
+        self.recover(&mut victim, scene, &mut faults);
+        self.compare(&before, &mut faults);
+        if !faults.is_empty() {
+            self.clear(None);
+        }
+        Some((call, faults))
+    }
+
+    fn recover(&self, victim: &mut Container, scene: Scene, faults: &mut Vec<String>) {
+        if scene.record == Record::Lost {
+            self.subject.forget(&mut victim.target);
+        }
+        let neighbour = match scene.fate {
+            Fate::Kept => None,
+            Fate::Removed => {
+                victim.netns.remove();
+                None
+            }
+            Fate::Replaced(by) => {
+                self.subject.settle();
+                victim.netns.remove();
+                Some(self.neighbour(by))
+            }
+        };
+        let mut valid: Vec<&str> = Vec::new();
+        valid.extend(neighbour.as_ref().map(|one| one.container.target.container.as_str()));
+        valid.extend(self.survivor.as_ref().map(|one| one.target.container.as_str()));
+        let mut step = |name: &str, outcome: Result<(), Box<Output>>| {
+            if let Err(output) = outcome {
+                faults.push(format!("{name} failed: {output:#?}"));
+            }
+        };
+        if scene.recovery == Recovery::Del {
+            step("DEL", self.subject.del(self.world, &victim.target));
+            // The second one comes from a runtime that knows that the sandbox is gone.
+            let again = match scene.fate {
+                Fate::Removed => victim.target.clone().without_netns(),
+                Fate::Kept | Fate::Replaced(_) => victim.target.clone(),
+            };
+            step("the second DEL", self.subject.del(self.world, &again));
+        }
+        step("GC", self.subject.gc(self.world, &valid));
+        if let Some(survivor) = &self.survivor {
+            step("CHECK of the other container", self.subject.check(self.world, &survivor.target));
+        }
+        match neighbour {
+            Some(neighbour) => self.look_at(neighbour, faults),
+            None if scene.fate == Fate::Kept => {
+                let difference = victim.netns.snapshot().since(&self.untouched);
+                // Nothing that GC sees is inside: the loopback may stay up. Its address
+                // stays when it goes down: the kernel's doing.
+                let difference = difference.without(|change| {
+                    change.name() == "address lo 127.0.0.1/8"
+                        || scene.recovery == Recovery::Collection && change.name().contains(" lo")
+                });
+                if !difference.changes.is_empty() {
+                    faults.push(format!("left in the namespace:\n{difference}"));
+                }
+                victim.netns.remove();
+            }
+            None => {}
+        }
+    }
+
+    fn compare(&self, before: &HostState, faults: &mut Vec<String>) {
+        let after = self.world.snapshot();
+        let left = after.since(before).beyond_residue(self.subject.bridges());
+        let left = left.without(|change| match change {
+            // Whoever finds an idle lock removes its file, the survivor's too.
+            Change::Removed(name, content) => {
+                name.starts_with("file /run/podwire/runtime/") && content == "\"\""
+            }
+            Change::Added(name, value) => is_fixed_rule(name, value),
+            Change::Changed(..) => false,
+        });
+        if !left.changes.is_empty() {
+            faults.push(format!("left on the host:\n{left}"));
+        }
+    }
+
+    /// Puts another container where the victim's namespace was.
+    fn neighbour(&self, by: Stranger) -> Neighbour {
+        let netns = self.world.netns("victim");
+        let mut container = Container { target: Target::new("stranger", netns.path()), netns };
+        match by {
+            Stranger::Ours => self.subject.add(self.world, &mut container.target).unwrap(),
+            Stranger::Go => {
+                let call = self.subject.go_neighbour(&container.target).unwrap();
+                container.target.result = Some(call.command("ADD").run().success().json());
+            }
+        }
+        let inside = container.netns.snapshot();
+        let words = words_of(&container.target);
+        let is_its = |text: &str| words.iter().any(|word| holds_word(text, word));
+        let facts = self.world.snapshot();
+        // Whoever finds an idle lock removes its file.
+        let facts = facts.facts().filter(|(name, _)| !name.starts_with("file /run/podwire/"));
+        let facts = facts.filter(|(name, value)| is_its(name) || is_its(value));
+        let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Neighbour { container, by, inside, facts }
+    }
+
+    /// Finds out whether a neighbour was touched, and takes it away.
+    fn look_at(&self, neighbour: Neighbour, faults: &mut Vec<String>) {
+        let Neighbour { container, by, inside, facts } = neighbour;
+        let target = &container.target;
+        let difference = container.netns.snapshot().since(&inside);
+        if !difference.changes.is_empty() {
+            faults.push(format!("the stranger's namespace was touched:\n{difference}"));
+        }
+        let now = self.world.snapshot();
+        for (name, value) in &facts {
+            let found = now.facts().find(|(present, _)| present == name);
+            if found.is_none_or(|(_, present)| present != value) {
+                faults.push(format!("of the stranger's: {name}: {value} became {found:?}"));
+            }
+        }
+        let mut step = |name: &str, outcome: Result<(), Box<Output>>| {
+            if let Err(output) = outcome {
+                faults.push(format!("{name} of the stranger failed: {output:#?}"));
+            }
+        };
+        let go = |verb: &str| {
+            let call = self.subject.go_neighbour(target).unwrap();
+            done(call.command(verb).run()).map(drop)
+        };
+        match by {
+            Stranger::Ours => {
+                step("CHECK", self.subject.check(self.world, target));
+                step("DEL", self.subject.del(self.world, target));
+            }
+            Stranger::Go => {
+                step("CHECK", go("CHECK"));
+                step("DEL", go("DEL"));
+            }
+        }
+        container.netns.remove();
+    }
+
+    fn container(&self, name: &str) -> Container {
+        let netns = self.world.netns(name);
+        Container { target: Target::new(name, netns.path()), netns }
+    }
+
+    fn set(&mut self, host: Host) {
+        match host {
+            Host::Fresh => self.clear(None),
+            Host::InUse if self.survivor.is_none() => {
+                let mut survivor = self.container("survivor");
+                self.subject.add(self.world, &mut survivor.target).unwrap();
+                self.survivor = Some(survivor);
+            }
+            Host::InUse => {}
+        }
+    }
+
+    /// Makes the host as it was when the world was new.
+    fn clear(&mut self, victim: Option<&Netns>) {
+        if let Some(victim) = victim {
+            victim.remove();
+        }
+        if let Some(survivor) = self.survivor.take() {
+            survivor.netns.remove();
+        }
+        if std::path::Path::new("/run/netns/victim").exists() {
+            self.world.try_exec(&["ip", "netns", "del", "victim"]);
+        }
+        self.subject.settle();
+        let links = self.world.ip_json(&["link", "show"]);
+        for link in links.as_array().unwrap() {
+            let name = link["ifname"].as_str().unwrap();
+            if name != "lo" {
+                // It may go by itself, with its other end.
+                self.world.try_exec(&["ip", "link", "del", name]);
+            }
+        }
+        self.world.exec(&["nft", "flush", "ruleset"]);
+        for key in FORWARDING {
+            podwire_sys::sysctl::write(key, "0").unwrap();
+        }
+        for directory in ["/var/lib/cni", "/run/podwire"] {
+            for entry in std::fs::read_dir(directory).into_iter().flatten() {
+                std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+            }
+        }
+    }
+}
+
+/// Whether a rule is of the fixed part of portmap's tables, which names neither a
+/// container nor a network, and whose number doesn't grow with attachments.
+fn is_fixed_rule(name: &str, value: &str) -> bool {
+    let words: Vec<&str> = name.split(' ').collect();
+    let [_, "rule", _, "podwire_hostports", chain, ..] = words.as_slice() else { return false };
+    let fixed = ["prerouting", "output", "hostports", "postrouting"];
+    (fixed.contains(chain) || chain.starts_with("from_")) && value.ends_with(" \"\"")
+}
+
+/// What names a container in the facts of a host: its id, addresses, host end.
+fn words_of(target: &Target) -> Vec<String> {
+    let mut words = vec![target.container.clone()];
+    let result = target.result.as_ref().unwrap();
+    for ip in result["ips"].as_array().into_iter().flatten() {
+        let address = ip["address"].as_str().unwrap();
+        words.push(address.split('/').next().unwrap().to_owned());
+    }
+    for interface in result["interfaces"].as_array().into_iter().flatten() {
+        let name = interface["name"].as_str().unwrap();
+        if name.starts_with("veth") {
+            words.push(name.to_owned());
+        }
+    }
+    words
+}
+
+/// Whether a text holds a word that is not part of a longer one.
+fn holds_word(text: &str, word: &str) -> bool {
+    let is_part = |found: Option<char>| found.is_some_and(char::is_alphanumeric);
+    text.match_indices(word).any(|(start, _)| {
+        let (head, tail) = (&text[..start], &text[start + word.len()..]);
+        !is_part(head.chars().next_back()) && !is_part(tail.chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_word;
+
+    #[test]
+    fn a_word_is_no_part_of_a_longer_one() {
+        assert!(holds_word("address eth0 10.0.0.2/24", "10.0.0.2"));
+        assert!(!holds_word("address eth0 10.0.0.25/24", "10.0.0.2"));
+        assert!(holds_word("10.0.0.25 10.0.0.2", "10.0.0.2"));
+        assert!(!holds_word("110.0.0.2", "10.0.0.2"));
+    }
+}

@@ -1,0 +1,119 @@
+//! What is killed, seen from the harness.
+
+use std::path::{Path, PathBuf};
+
+use podwire_testkit::kill::Killed;
+use podwire_testkit::{Output, World};
+use serde_json::Value;
+
+use super::place::Place;
+
+/// The verb that is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// Attaching.
+    Add,
+    /// Detaching.
+    Del,
+}
+
+impl Verb {
+    /// As in `CNI_COMMAND`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Add => "ADD",
+            Self::Del => "DEL",
+        }
+    }
+}
+
+/// One attachment of the subject's network.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The container's id.
+    pub container: String,
+    /// The namespace's path; `None` when the runtime says that it is gone.
+    pub netns: Option<PathBuf>,
+    /// What ADD printed, if that is known.
+    pub result: Option<Value>,
+}
+
+impl Target {
+    /// A container with its namespace at a path.
+    pub fn new(container: &str, netns: &Path) -> Self {
+        Self { container: container.to_owned(), netns: Some(netns.to_owned()), result: None }
+    }
+
+    /// The same without the path.
+    #[must_use]
+    pub fn without_netns(mut self) -> Self {
+        self.netns = None;
+        self
+    }
+}
+
+/// Something that attaches and detaches, made of one or more programs that are
+/// killed one by one.
+pub trait Subject: Sync {
+    /// For tables: `bridge+host-local`.
+    fn name(&self) -> &str;
+
+    /// The interface in the container.
+    fn ifname(&self) -> &str;
+
+    /// Bridges that may stay.
+    fn bridges(&self) -> &[&str];
+
+    /// What must be there before the first call in a new world.
+    fn prepare(&self, _world: &World) {}
+
+    /// How many programs a verb runs that can be killed.
+    fn programs(&self) -> usize;
+
+    /// A whole ADD; sets the target's result.
+    ///
+    /// # Errors
+    /// What the program that failed said.
+    fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>>;
+
+    /// A whole DEL.
+    ///
+    /// # Errors
+    /// What the program that failed said.
+    fn del(&self, world: &World, target: &Target) -> Result<(), Box<Output>>;
+
+    /// A verb that is killed at a place; what comes before runs as usual.
+    fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed;
+
+    /// Compares what is there with what ADD made.
+    ///
+    /// # Errors
+    /// What the program that found a difference said.
+    fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>>;
+
+    /// Collects what is not of these containers.
+    ///
+    /// # Errors
+    /// What the program that failed said.
+    fn gc(&self, world: &World, valid: &[&str]) -> Result<(), Box<Output>>;
+
+    /// Loses what the runtime knows of an attachment.
+    fn forget(&self, target: &mut Target) {
+        target.result = None;
+    }
+
+    /// Waits for programs that a killed one has started and left behind.
+    fn settle(&self) {}
+
+    /// A call of a Go plugin that attaches a container to the same bridge with
+    /// addresses from the same pool, if there is such a bridge: its verb is to be
+    /// set.
+    fn go_neighbour(&self, _target: &Target) -> Option<podwire_testkit::Plugin> {
+        None
+    }
+}
+
+/// An exit status as a result.
+pub(super) fn done(output: Output) -> Result<Output, Box<Output>> {
+    if output.code == 0 { Ok(output) } else { Err(Box::new(output)) }
+}

@@ -1,0 +1,51 @@
+//! Plugins killed at system calls all over ADD and DEL. `cargo xtask crash` does the
+//! same at every one.
+//!
+//! B001, B002, B003: what a killed plugin leaves is found by DEL, and by GC alone.
+
+use podwire_tests::crash::{
+    Density, Job, PluginChain, Verb, assert_sound, bridge, loopback, masquerade, portmap, run_all,
+};
+
+/// Kills one verb of a chain at about so many places.
+fn kill(chain: &PluginChain, verb: Verb, kills: usize) {
+    let job = Job { subject: chain, verb, density: Density::Spread(kills) };
+    // Beside another container there is less to do: the last places are never reached.
+    assert_sound(&run_all(&[job], 1), kills - kills / 5);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_bridge_add() {
+    kill(&bridge(), Verb::Add, 72);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_bridge_del() {
+    kill(&bridge(), Verb::Del, 48);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_masquerade_add() {
+    kill(&masquerade(), Verb::Add, 48);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_masquerade_del() {
+    kill(&masquerade(), Verb::Del, 48);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_portmap_add() {
+    kill(&portmap(), Verb::Add, 72);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_portmap_del() {
+    kill(&portmap(), Verb::Del, 48);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_loopback() {
+    kill(&loopback(), Verb::Add, 12);
+    kill(&loopback(), Verb::Del, 12);
+}
