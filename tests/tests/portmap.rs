@@ -14,5 +14,9 @@ mod lab;
 mod life;
 #[path = "portmap/owners.rs"]
 mod owners;
+#[path = "portmap/scale.rs"]
+mod scale;
+#[path = "portmap/takeover.rs"]
+mod takeover;
 #[path = "portmap/traffic.rs"]
 mod traffic;

@@ -34,11 +34,8 @@ fn the_hosts_chain_marks_and_the_host_masquerades() {
     let rules_of = |lab: &Lab| {
         // Without the policies: iptables makes its chains one by one.
         let rules = lab.world.exec(&["iptables-nft", "-t", "nat", "-S"]).stdout;
-        rules
-            .lines()
-            .filter(|line| !line.starts_with("-P"))
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
+        let rules: Vec<_> = rules.lines().filter(|line| !line.starts_with("-P")).collect();
+        rules.join("\n")
     };
     let before = rules_of(&lab);
     let (c1, c2) = (lab.container("c1", 11), lab.container("c2", 12));

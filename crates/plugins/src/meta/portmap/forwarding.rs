@@ -267,3 +267,7 @@ fn read_mapping(word: &str) -> Option<Mapping> {
         container_port: container_port.parse().ok()?,
     })
 }
+
+#[cfg(test)]
+#[path = "forwarding_tests.rs"]
+mod tests;

@@ -24,6 +24,9 @@ use super::takeover::GoMappings;
 /// How long a transaction that others overtake is tried again.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Ports that a description names before it says that there are more.
+const PORTS_NAMED: usize = 3;
+
 /// What one attachment's mappings are to be.
 pub(super) struct HostPorts {
     /// Whose they are.
@@ -115,15 +118,18 @@ impl HostPorts {
 
 impl Resource<Kernel> for HostPorts {
     fn describe(&self) -> String {
-        let mut ports: Vec<_> = self
-            .forwardings
-            .iter()
-            .flat_map(|(forwarding, _)| &forwarding.mappings)
-            .map(super::mapping::Mapping::host_side)
-            .collect();
-        ports.dedup();
+        let mut ports = Vec::new();
+        for mapping in self.forwardings.iter().flat_map(|(forwarding, _)| &forwarding.mappings) {
+            let port = mapping.host_side();
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+            if ports.len() > PORTS_NAMED {
+                break;
+            }
+        }
         let count = ports.len();
-        ports.truncate(3);
+        ports.truncate(PORTS_NAMED);
         if count > ports.len() {
             ports.push("more".to_owned());
         }

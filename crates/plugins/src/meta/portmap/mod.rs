@@ -178,3 +178,7 @@ fn container_addresses(attachment: &Attachment, result: &CniResult) -> Vec<IpNet
     };
     [first(true), first(false)].into_iter().flatten().collect()
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;
