@@ -55,6 +55,10 @@ impl VersionInfo {
     pub fn parse(text: &str) -> Result<Self, Error> {
         const DECODING: &str = "decoding version info";
         let read = || {
+            if text.trim().is_empty() {
+                return Err(Error::decode("nothing was printed")
+                    .with_details("the plugin has no VERSION, or is no CNI plugin"));
+            }
             let object = Object::parse(text)?;
             let missing = |key| Error::decode(format!("missing field {key}"));
             let cni_version =
@@ -134,7 +138,8 @@ mod tests {
             refusal(r#"{"cniVersion":"1.0.0","supportedVersions":[]}"#),
             "decoding version info: missing field supportedVersions"
         );
-        assert!(refusal("").starts_with("decoding version info: line 1"));
+        assert_eq!(refusal("\n"), "decoding version info: nothing was printed");
+        assert!(refusal("x").starts_with("decoding version info: line 1"));
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn look_over(runtime: &Runtime, path: &Path) -> Result<Vec<Finding>, RuntimeErro
     };
     for file in files {
         findings.extend(lint::check(&file));
+        lint::locate(&file, &mut findings);
     }
     findings.sort_by(|one, other| (&one.file, one.position).cmp(&(&other.file, other.position)));
     Ok(findings)

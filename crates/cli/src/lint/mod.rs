@@ -3,6 +3,7 @@
 //! (C07).
 
 mod keys;
+mod locate;
 mod ranges;
 
 use std::path::Path;
@@ -15,6 +16,23 @@ use self::keys::Shape;
 
 /// The largest file that is looked at, in bytes; as for loading one.
 const SIZE_LIMIT: usize = 1 << 20;
+
+/// Gives findings about a configuration file the place of their key, where
+/// they have none.
+pub(crate) fn locate(file: &Path, findings: &mut [Finding]) {
+    let Ok(bytes) = podwire_sys::file::read_bounded(file, SIZE_LIMIT) else { return };
+    let Ok(text) = decode_text(&bytes) else { return };
+    let Ok(object) = Object::parse(&text) else { return };
+    let unplaced = findings
+        .iter_mut()
+        .filter(|finding| finding.position.is_none() && finding.file.as_deref() == Some(file));
+    for finding in unplaced {
+        if let Some((key, part)) = locate::find(&object, &finding.key) {
+            finding.position = Position::of(&text, part);
+            finding.key = key;
+        }
+    }
+}
 
 /// Looks through a configuration file. Empty for one that can't be read or
 /// isn't JSON: loading it says so.

@@ -1,0 +1,126 @@
+//! `podwire gc`: nothing is freed on a guess.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod cli_support;
+
+use cli_support::Terminal;
+use podwire_testkit::fake::{self, calls};
+use serde_json::json;
+
+/// The addresses that host-local holds for `pods`.
+fn reserved() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir("/var/lib/cni/networks/pods") else { return Vec::new() };
+    let names = entries.flatten().map(|entry| entry.file_name().into_string().unwrap());
+    let mut addresses: Vec<_> =
+        names.filter(|name| name.parse::<std::net::IpAddr>().is_ok()).collect();
+    addresses.sort();
+    addresses
+}
+
+#[test]
+fn what_to_keep_must_be_said() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    terminal.world.netns("blue");
+    terminal.run("add pods /run/netns/blue").success();
+    for line in ["gc pods", "gc pods /run/netns/blue", "gc pods --all --keep-live", "gc pods -n"] {
+        let output = terminal.run(line);
+        assert_eq!(output.code, 2, "{output:#?}");
+    }
+    let hint = terminal.run("gc pods").stderr;
+    for flag in ["--keep", "--keep-live", "--all"] {
+        assert!(hint.contains(flag), "{hint}");
+    }
+    assert_eq!(reserved(), ["10.1.0.2"]);
+}
+
+/// B086: `ns:ifname` names an interface, not a namespace of that name.
+#[test]
+fn b086_gc_keeps_what_its_namespaces_name() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    terminal.world.netns("a");
+    terminal.run("add pods /run/netns/a").success();
+    terminal.run_with(&["CNI_IFNAME=eth1"], &["add", "pods", "/run/netns/a"]).success();
+    terminal.run("gc pods --keep /run/netns/a --keep /var/run/netns/a:eth1").success();
+    assert_eq!(reserved(), ["10.1.0.2", "10.1.0.3"]);
+    let output = terminal.run("gc pods --keep /run/netns/a").success();
+    assert!(output.stdout.contains("/eth1 (attached): removed\n"), "{output:#?}");
+    assert_eq!(reserved(), ["10.1.0.2"]);
+    assert_eq!(terminal.states(), ["alive"]);
+}
+
+/// B005: what lives, and what can't be told, stays.
+#[test]
+fn b005_keep_live_frees_the_dead_only() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    for name in ["alive", "dead"] {
+        terminal.world.netns(name);
+        terminal.run(&format!("add pods /run/netns/{name} --container-id {name}")).success();
+    }
+    let moved = terminal.world.path("deep");
+    std::fs::create_dir(&moved).unwrap();
+    terminal.world.netns("unknown");
+    std::os::unix::fs::symlink("/run/netns/unknown", moved.join("ns")).unwrap();
+    terminal.run(&format!("add pods {}/ns --container-id unknown", moved.display())).success();
+    std::fs::remove_dir_all(&moved).unwrap();
+    podwire_sys::netns::NamedNetNs::remove("/run/netns/dead").unwrap();
+    assert_eq!(terminal.states(), ["alive", "dead", "unknown"]);
+
+    let dry = terminal.run("gc pods --keep-live --dry-run -o json").success().json();
+    assert_eq!(
+        dry["stale"],
+        json!([{"containerId": "dead", "ifName": "eth0", "state": "attached", "removed": false}])
+    );
+    assert_eq!(reserved().len(), 3, "a dry run changes nothing");
+    let output = terminal.run("gc pods --keep-live").success();
+    assert_eq!(
+        output.stdout,
+        "pods/dead/eth0 (attached): removed\npods: told to collect: bridge\n"
+    );
+    assert_eq!(terminal.states(), ["alive", "unknown"]);
+    assert_eq!(reserved().len(), 2);
+    terminal.run("gc pods --all").success();
+    assert!(reserved().is_empty() && terminal.states().is_empty());
+}
+
+/// B037: the DEL of a stale attachment is that of its own configuration.
+#[test]
+fn b037_gc_deletes_with_what_was_recorded() {
+    let terminal = Terminal::new();
+    terminal.fakes("n", &[("old", fake::record("old")), ("both", fake::record("both"))]);
+    terminal.world.netns("blue");
+    terminal.run("add n /run/netns/blue --container-id c1 --args K=V").success();
+    terminal.fakes("n", &[("both", fake::record("both")), ("new", fake::record("new"))]);
+    terminal.run("gc n --all").success();
+    let seen: Vec<_> = calls(&terminal.fakes)
+        .iter()
+        .skip(2)
+        .map(|call| format!("{} {} {} {}", call.command, call.plugin, call.args, call.netns))
+        .collect();
+    assert_eq!(
+        seen,
+        ["DEL both K=V /run/netns/blue", "DEL old K=V /run/netns/blue", "GC both  ", "GC new  "]
+    );
+}
+
+/// B056
+#[test]
+fn b056_every_failure_is_told_and_none_stops_the_rest() {
+    let terminal = Terminal::new();
+    let plugins = [("stuck", fake::fail_del("stuck")), ("sour", fake::fail_gc("sour"))];
+    terminal.fakes("n", &plugins);
+    for id in ["c1", "c2"] {
+        terminal.world.netns(id);
+        terminal.run(&format!("add n /run/netns/{id} --container-id {id}")).success();
+    }
+    let output = terminal.run("gc n --all");
+    assert_eq!(output.code, 1);
+    assert_eq!(output.stdout.matches("NOT removed").count(), 2, "{output:#?}");
+    assert_eq!(output.stderr.matches("error: ").count(), 3, "{output:#?}");
+    assert_eq!(calls(&terminal.fakes).iter().filter(|call| call.command == "GC").count(), 2);
+    let report = terminal.run("gc n --all -o json");
+    assert_eq!(report.json()["failures"].as_array().unwrap().len(), 3, "{report:#?}");
+    assert_eq!(terminal.states().len(), 2, "they stay recorded");
+}
