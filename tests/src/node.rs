@@ -81,13 +81,15 @@ impl Node {
         Network::from_file(&path).unwrap_or_else(|problem| panic!("{problem}"))
     }
 
-    /// A container that is not attached yet.
+    /// A container that is not attached yet; its `lo` is up.
     #[track_caller]
     pub fn container(&self, id: &str) -> Container {
+        let netns = self.world.netns(id);
+        netns.exec(&["ip", "link", "set", "lo", "up"]);
         Container {
             id: id.to_owned(),
             ifname: "eth0".to_owned(),
-            netns: self.world.netns(id),
+            netns,
             ports: Vec::new(),
             args: Vec::new(),
         }
@@ -139,6 +141,7 @@ impl Node {
         ]);
         self.world.exec(&["ip", "addr", "add", "192.0.2.1/24", "dev", "uplink"]);
         self.world.exec(&["ip", "link", "set", "uplink", "up"]);
+        netns.exec(&["ip", "link", "set", "lo", "up"]);
         netns.exec(&["ip", "addr", "add", "192.0.2.2/24", "dev", "eth0"]);
         netns.exec(&["ip", "link", "set", "eth0", "up"]);
         Outside {
