@@ -5,7 +5,9 @@
 //! instant at which a crash leaves an end that can't be found again.
 
 use podwire_netlink::route::{Link, MacAddress};
-use podwire_plugin::{Belongs, Collection, Difference, Made, OwnerMark, Plan, Resource, Valid};
+use podwire_plugin::{
+    Belongs, Collection, Difference, Made, OwnerMark, Plan, Resource, Valid, shorten,
+};
 use podwire_spec::error::Error;
 use podwire_spec::id::{AttachmentKey, NetworkName};
 
@@ -15,26 +17,36 @@ use crate::kernel::{Kernel, delete, refused};
 /// all of them, since an earlier one may have become free.
 pub(crate) const CANDIDATES: u32 = 8;
 
+/// How all names of host ends begin.
+const PREFIX: &str = "veth";
+
 /// `IFALIASZ` less the NUL (linux/if.h).
 const ALIAS_LIMIT: usize = 255;
 
 /// The host end's name of a mark.
 pub(crate) fn host_name(owner: &OwnerMark, candidate: u32) -> String {
-    owner.short_name("veth", candidate)
+    owner.short_name(PREFIX, candidate)
 }
 
 /// The host end's MAC address: the second proof of whose it is, there from
-/// the first instant.
-pub(crate) fn host_mac(owner: &OwnerMark, candidate: u32) -> MacAddress {
-    let mut octets = [0; 6];
-    let from = owner.attachment.iter().zip(owner.network);
-    for (octet, (one, other)) in octets.iter_mut().zip(from) {
-        *octet = one ^ other;
-    }
-    let [first, .., last] = &mut octets;
+/// the first instant. Four octets follow from network and name, so that garbage
+/// collection, which knows no container id, sees whose network it is; two
+/// from the attachment.
+pub(crate) fn host_mac(owner: &OwnerMark, name: &str) -> MacAddress {
+    let [first, second, third, fourth] = network_proof(owner.network, name);
+    let [fifth, sixth, ..] = owner.attachment;
+    MacAddress([first, second, third, fourth, fifth, sixth])
+}
+
+/// The part of the address that follows from a network's half of the mark and
+/// the link's name; local and unicast.
+fn network_proof(network: [u8; 8], name: &str) -> [u8; 4] {
+    let network = u64::from_be_bytes(network);
+    let digits = shorten(&[&format!("{network:016x}"), name], 8);
+    let mut octets = u32::from_str_radix(&digits, 16).unwrap_or_default().to_be_bytes();
+    let [first, ..] = &mut octets;
     *first = (*first & 0xfe) | 2;
-    *last = last.wrapping_add(candidate.to_le_bytes()[0]);
-    MacAddress(octets)
+    octets
 }
 
 /// `podwire:<network>:<container id>:<interface>`, or the mark where that is
@@ -67,10 +79,30 @@ pub(crate) fn is_ours(link: &Link, owner: &OwnerMark, key: Option<&AttachmentKey
             key.is_some_and(|key| *text == alias(key, owner))
                 || owner_of_alias(text).as_ref() == Some(owner)
         }
-        None => (0..CANDIDATES).any(|candidate| {
-            link.name == host_name(owner, candidate) && link.mac == Some(host_mac(owner, candidate))
-        }),
+        None => is_derived(&link.name, link.mac, owner),
     }
+}
+
+/// Whether name and MAC address are those of this owner's host end.
+fn is_derived(name: &str, mac: Option<MacAddress>, owner: &OwnerMark) -> bool {
+    mac == Some(host_mac(owner, name))
+        && (0..CANDIDATES).any(|candidate| name == host_name(owner, candidate))
+}
+
+/// Whether name and MAC address prove that a link is the host end of some
+/// attachment of this network, but of none that is alive: what a kill between
+/// making the pair and writing its alias leaves.
+fn is_stale_without_alias(name: &str, mac: Option<MacAddress>, valid: &Valid) -> bool {
+    let network = valid.network();
+    let is_name = name.strip_prefix(PREFIX).is_some_and(|digits| {
+        digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
+    let proof = network_proof(OwnerMark::network_half(network), name);
+    let is_of_network = is_name && mac.is_some_and(|mac| mac.0.starts_with(&proof));
+    is_of_network
+        && !valid.attachments().any(|(container, ifname)| {
+            is_derived(name, mac, &OwnerMark::new(network, container, ifname))
+        })
 }
 
 /// The host end of an owner, under any of its candidate names.
@@ -103,7 +135,7 @@ pub fn host_end_of(kernel: &mut Kernel, inside: &Link) -> Result<Option<Link>, E
     Ok(host.filter(|host| host.is_veth() && host.parent == Some(inside.index)))
 }
 
-/// Host ends on this host, found by their alias.
+/// Host ends on this host, found by their alias, or by name and MAC address.
 pub struct HostEnds;
 
 /// A host end that no live attachment owns.
@@ -116,9 +148,9 @@ impl Collection<Kernel> for HostEnds {
 
     fn stale(&self, kernel: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
         let links = kernel.host()?.links_of_kind("veth").map_err(refused)?;
-        let stale = links.into_iter().filter(|link| {
-            let owner = link.alias.as_deref().and_then(owner_of_alias);
-            owner.is_some_and(|owner| valid.is_stale(&owner))
+        let stale = links.into_iter().filter(|link| match &link.alias {
+            Some(alias) => owner_of_alias(alias).is_some_and(|owner| valid.is_stale(&owner)),
+            None => is_stale_without_alias(&link.name, link.mac, valid),
         });
         Ok(stale.map(|link| Box::new(Stale(link)) as Box<dyn Resource<Kernel>>).collect())
     }
@@ -177,9 +209,31 @@ mod tests {
     #[test]
     fn derived_addresses_are_local_unicast_and_differ() {
         let owner = OwnerMark::of(&key("pods", "c1"));
-        let macs: Vec<_> = (0..CANDIDATES).map(|n| host_mac(&owner, n)).collect();
+        let names: Vec<_> = (0..CANDIDATES).map(|number| host_name(&owner, number)).collect();
+        let macs: Vec<_> = names.iter().map(|name| host_mac(&owner, name)).collect();
         assert!(macs.iter().all(|mac| mac.is_local() && !mac.is_multicast()));
         assert_ne!(macs[0], macs[1]);
-        assert_ne!(macs[0], host_mac(&OwnerMark::of(&key("pods", "c2")), 0));
+        let other = OwnerMark::of(&key("pods", "c2"));
+        assert_ne!(macs[0], host_mac(&other, &host_name(&other, 0)));
+    }
+
+    #[test]
+    fn without_an_alias_name_and_address_tell_the_network() {
+        let owner = OwnerMark::of(&key("pods", "c1"));
+        let name = host_name(&owner, 1);
+        let mac = Some(host_mac(&owner, &name));
+        let valid = |network: &str, containers: &[&str]| {
+            let network = NetworkName::parse(network).unwrap();
+            Valid::new(&network, containers.iter().map(|container| (*container, "eth0")))
+        };
+        assert!(is_stale_without_alias(&name, mac, &valid("pods", &[])));
+        assert!(is_stale_without_alias(&name, mac, &valid("pods", &["c2"])));
+        // Alive, of another network, under another name, with another address.
+        assert!(!is_stale_without_alias(&name, mac, &valid("pods", &["c2", "c1"])));
+        assert!(!is_stale_without_alias(&name, mac, &valid("other", &[])));
+        assert!(!is_stale_without_alias("veth12345678", mac, &valid("pods", &[])));
+        let random = Some(MacAddress([0x0a, 1, 2, 3, 4, 5]));
+        assert!(!is_stale_without_alias(&name, random, &valid("pods", &[])));
+        assert!(!is_stale_without_alias(&name, None, &valid("pods", &[])));
     }
 }

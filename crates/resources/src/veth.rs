@@ -87,7 +87,7 @@ impl Veth {
         for candidate in 0..CANDIDATES {
             let name = host_name(&self.owner, candidate);
             let (socket, sandbox) = kernel.host_and_sandbox()?;
-            let mut host_end = End::new(&name).mac(host_mac(&self.owner, candidate));
+            let mut host_end = End::new(&name).mac(host_mac(&self.owner, &name));
             let mut container_end = End::new(self.ifname()).mac(mac).namespace(sandbox.as_fd());
             if let Some(mtu) = self.mtu {
                 host_end = host_end.mtu(mtu);

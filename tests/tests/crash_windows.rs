@@ -1,0 +1,39 @@
+//! The instants of an ADD that a counted kill meets only by luck, made by hand.
+
+#![allow(clippy::unwrap_used)]
+
+use podwire_testkit::World;
+use podwire_tests::crash::{Subject, Target, bridge};
+
+/// A host end as it is between its birth and its alias.
+fn take_alias(world: &World, target: &Target) -> String {
+    let result = target.result.as_ref().unwrap();
+    let interfaces = result["interfaces"].as_array().unwrap();
+    let host = interfaces.iter().find(|one| one["name"].as_str().unwrap().starts_with("veth"));
+    let name = host.unwrap()["name"].as_str().unwrap().to_owned();
+    world.exec(&["ip", "link", "set", "dev", &name, "alias", ""]);
+    name
+}
+
+/// B003: garbage collection knows no container id that is dead.
+#[test]
+fn a_host_end_without_its_alias_is_collected_and_no_other() {
+    let world = World::new();
+    let chain = bridge();
+    let [mut dead, mut live] = ["dead", "live"].map(|container| {
+        let netns = world.netns(container);
+        Target::new(container, netns.path())
+    });
+    chain.add(&world, &mut dead).unwrap();
+    chain.add(&world, &mut live).unwrap();
+    let names = [&dead, &live].map(|target| take_alias(&world, target));
+    // What a Go plugin makes looks the same: veth and eight digits, no alias.
+    world.exec(&["ip", "link", "add", "veth0a1b2c3d", "type", "veth", "peer", "name", "peer"]);
+    chain.gc(&world, &["live"]).unwrap();
+    let is_there = |name: &str| world.try_exec(&["ip", "link", "show", name]).code == 0;
+    assert!(!is_there(&names[0]));
+    assert!(is_there(&names[1]) && is_there("veth0a1b2c3d"));
+    chain.check(&world, &live).unwrap();
+    chain.del(&world, &live).unwrap();
+    assert!(!is_there(&names[1]) && is_there("veth0a1b2c3d"));
+}
