@@ -3,8 +3,9 @@
 
 mod cli_support;
 
-use cli_support::Terminal;
+use cli_support::{Terminal, finish};
 use podwire_testkit::fake::{self, calls};
+use podwire_tests::wait_until;
 use serde_json::json;
 
 /// The addresses that host-local holds for `pods`.
@@ -83,6 +84,39 @@ fn b005_keep_live_frees_the_dead_only() {
     assert_eq!(reserved().len(), 2);
     terminal.run("gc pods --all").success();
     assert!(reserved().is_empty() && terminal.states().is_empty());
+}
+
+/// B005 (e): what is attached while GC waits lives as well.
+#[test]
+fn b005_an_add_that_ends_while_gc_waits_is_kept() {
+    let terminal = Terminal::new();
+    let go = terminal.world.path("go");
+    let wait =
+        format!("while [ $CNI_COMMAND = ADD ] && [ ! -e {} ]; do sleep 0.02; done", go.display());
+    terminal.fakes("n", &[("slow", fake::record("slow").script(&wait))]);
+    terminal.world.netns("blue");
+    let add = terminal.start(&["add", "n", "/run/netns/blue", "--container-id", "c1"]);
+    wait_until("the call of slow", || !calls(&terminal.fakes).is_empty());
+    let collecting = terminal.start(&["gc", "n", "--keep-live", "-o", "json"]);
+    let open = format!("/proc/{}/fd", collecting.id());
+    wait_until("gc waiting for its lock", || {
+        let files = std::fs::read_dir(&open).unwrap().flatten();
+        files
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|path| path.ends_with("podwire/runtime/network/n"))
+    });
+    std::fs::write(&go, "").unwrap();
+    let (code, _, stderr) = finish(add);
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, report, stderr) = finish(collecting);
+    assert_eq!(code, Some(0), "{stderr}");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["kept"], json!([{"containerId": "c1", "ifName": "eth0"}]));
+    assert_eq!(terminal.states(), ["alive"]);
+    let seen = calls(&terminal.fakes);
+    assert_eq!(seen.iter().map(|call| call.command.as_str()).collect::<Vec<_>>(), ["ADD", "GC"]);
+    let valid = &seen[1].request()["cni.dev/valid-attachments"];
+    assert_eq!(valid, &json!([{"containerID": "c1", "ifname": "eth0"}]));
 }
 
 /// B037: the DEL of a stale attachment is that of its own configuration.

@@ -60,7 +60,8 @@ pub fn liveness(record: &Record) -> Liveness {
 }
 
 /// The attachments of `network` to keep when those without a namespace are to
-/// go: finished ones that are alive or can't be told.
+/// go: finished ones that are alive or can't be told. To collect the others use
+/// [`Runtime::gc_dead`](crate::Runtime::gc_dead), which chooses while no ADD runs.
 ///
 /// # Errors
 /// If a record that may be one of this network can't be understood: what it

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use podwire_runtime::{GcMode, GcReport, Network, Stale, ValidSet, live};
+use podwire_runtime::{GcMode, GcReport, Network, Stale, ValidSet};
 use podwire_spec::json::Writer;
 
 use crate::arguments::{CommonArguments, Container, Format, GcArguments, Keep, What};
@@ -16,16 +16,15 @@ use crate::output;
 pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Exit, Failure> {
     let context = Context::new(common);
     let network = context.runtime.network(arguments.network.as_str())?;
-    let valid = match arguments.what() {
-        What::These(keep) => named(keep)?,
-        What::Live => live::keep_live(network.name(), &context.runtime.store().list()?)?,
-        What::Nothing => ValidSet::none(),
-    };
     let mode = if arguments.dry_run { GcMode::DryRun } else { GcMode::Collect };
-    let report = context.runtime.gc(&network, &valid, mode)?;
+    let report = match arguments.what() {
+        What::These(keep) => context.runtime.gc(&network, &named(keep)?, mode),
+        What::Live => context.runtime.gc_dead(&network, mode),
+        What::Nothing => context.runtime.gc(&network, &ValidSet::none(), mode),
+    }?;
     output::print(&match context.format {
         Format::Text => as_text(&network, &report, mode),
-        Format::Json => as_json(&network, &valid, &report, mode),
+        Format::Json => as_json(&network, &report, mode),
     })?;
     if report.is_clean() { Ok(Exit::Done) } else { Err(Failure::Several(report.failures)) }
 }
@@ -74,14 +73,14 @@ fn as_text(network: &Network, report: &GcReport, mode: GcMode) -> String {
     text
 }
 
-fn as_json(network: &Network, valid: &ValidSet, report: &GcReport, mode: GcMode) -> String {
+fn as_json(network: &Network, report: &GcReport, mode: GcMode) -> String {
     let mut writer = Writer::pretty();
     writer.begin_object();
     writer.key("network").string(network.name().as_str());
     writer.key("dryRun").boolean(mode == GcMode::DryRun);
     writer.key("disabled").boolean(report.disabled);
     writer.key("kept").begin_array();
-    for (container_id, ifname) in valid.iter() {
+    for (container_id, ifname) in &report.kept {
         writer.begin_object();
         writer.key("containerId").string(container_id.as_str());
         writer.key("ifName").string(ifname.as_str());

@@ -1,6 +1,6 @@
 //! GC: removing what belongs to no valid attachment.
 
-use podwire_spec::id::{AttachmentKey, PluginType};
+use podwire_spec::id::{AttachmentKey, ContainerId, IfName, PluginType};
 use podwire_spec::operation::Operation;
 use podwire_spec::request::{RequestInputs, ValidAttachment};
 
@@ -11,10 +11,11 @@ use super::versions;
 use crate::attachment::Attachment;
 use crate::deadlines::Clock;
 use crate::error::RuntimeError;
+use crate::live;
 use crate::load::Network;
 use crate::locks::NetworkLock;
 use crate::runtime::Runtime;
-use crate::store::{State, Stored};
+use crate::store::{Listing, State, Stored};
 
 /// How GC is to go about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Stale {
 pub struct GcReport {
     /// The configuration says `disableGC`: nothing was done.
     pub disabled: bool,
+    /// The attachments that were taken for valid.
+    pub kept: Vec<(ContainerId, IfName)>,
     /// Recorded attachments that are not valid.
     pub stale: Vec<Stale>,
     /// Plugins that were (or would be) told to collect what they know of.
@@ -75,6 +78,26 @@ impl Runtime {
         valid: &ValidSet,
         mode: GcMode,
     ) -> Result<GcReport, RuntimeError> {
+        self.gc_choosing(network, mode, |_| Ok(valid.clone()))
+    }
+
+    /// The same, keeping what [`live::keep_live`] keeps. The choice is made
+    /// while no ADD runs: one made before could miss an attachment that was
+    /// finished meanwhile, and free what lives (B005).
+    ///
+    /// # Errors
+    /// As [`Runtime::gc`], and if a record can't be understood that may be one
+    /// of this network.
+    pub fn gc_dead(&self, network: &Network, mode: GcMode) -> Result<GcReport, RuntimeError> {
+        self.gc_choosing(network, mode, |listing| live::keep_live(network.name(), listing))
+    }
+
+    fn gc_choosing(
+        &self,
+        network: &Network,
+        mode: GcMode,
+        choose: impl FnOnce(&Listing) -> Result<ValidSet, RuntimeError>,
+    ) -> Result<GcReport, RuntimeError> {
         let mut report = GcReport::default();
         let list = network.list();
         if list.disable_gc {
@@ -86,6 +109,8 @@ impl Runtime {
             GcMode::DryRun => None,
         };
         let listing = self.store.list()?;
+        let valid = &choose(&listing)?;
+        report.kept = valid.iter().cloned().collect();
         report.failures.extend(
             listing
                 .unreadable
