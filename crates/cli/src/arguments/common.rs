@@ -14,7 +14,7 @@ pub(crate) enum Format {
     #[default]
     Text,
     /// For programs: one JSON document on standard output; an error is a CNI
-    /// error object on standard error.
+    /// error object, the last thing on standard error (warnings may precede it).
     Json,
 }
 
