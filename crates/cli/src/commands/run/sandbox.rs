@@ -8,7 +8,7 @@ use podwire_runtime::{Attachment, Runtime, RuntimeError, Source};
 use podwire_spec::error::Error;
 use podwire_spec::id::ContainerId;
 use podwire_sys::file::{Durability, write_atomic};
-use podwire_sys::lock::FileLock;
+use podwire_sys::lock::{FileLock, LockError};
 use podwire_sys::netns::NamedNetNs;
 
 use crate::failure::Failure;
@@ -42,12 +42,8 @@ impl Sandbox {
                 ContainerId::parse(&format!("run-{random}"))?
             }
         };
-        let lock = FileLock::exclusive(Path::new(RUNS).join(id.as_str()), Duration::ZERO).map_err(
-            |error| {
-                Error::try_again(format!("a `podwire run` with id {id} is there: {error}"))
-                    .with_details("give another --container-id")
-            },
-        )?;
+        let lock = FileLock::exclusive(Path::new(RUNS).join(id.as_str()), Duration::ZERO)
+            .map_err(|error| not_locked(&id, &error))?;
         let path = namespace_path(&id);
         match NamedNetNs::create(&path) {
             Ok(_) => Ok(Self { id, path, lock }),
@@ -85,6 +81,18 @@ impl Sandbox {
     /// networks.
     pub(super) fn remove(self) -> Result<(), Failure> {
         clear(&self.id, self.lock)
+    }
+}
+
+fn not_locked(id: &ContainerId, error: &LockError) -> Error {
+    if error.is_timed_out() {
+        Error::try_again(format!("a `podwire run` with id {id} is there: {error}"))
+            .with_details("give another --container-id")
+    } else {
+        Error::io(format!("{error}")).with_details(
+            "`podwire run` keeps its files below /run; without root, begin with: \
+             unshare -Urnm, mount -t tmpfs none /run",
+        )
     }
 }
 
