@@ -1,5 +1,8 @@
 //! The operations in all states that the kernel may be in.
 
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
 use crate::lab::{HOST, Lab, tcp, tcp_refused, tcp_seen};
@@ -62,7 +65,7 @@ fn b080_the_lock_of_xtables_holds_nobody_up() {
     lab.del(&c1).success();
 }
 
-/// A failure after the mappings were made takes them back.
+/// It is one transaction: there is nothing half made to be taken back.
 #[test]
 fn b080_a_failed_add_leaves_nothing() {
     let lab = Lab::new();
@@ -74,6 +77,36 @@ fn b080_a_failed_add_leaves_nothing() {
     let error = lab.portmap("ADD", &c1, &config).run().error(7);
     assert!(error["msg"].as_str().unwrap().contains("KUBE-MARK-MASQ"), "{error}");
     assert_eq!(lab.ruleset(), "");
+}
+
+/// Somebody changes nftables all the time: what was looked at is looked at
+/// again, and every call comes to its end.
+#[test]
+fn b080_others_who_keep_changing_nftables_only_cause_another_look() {
+    let lab = Lab::new();
+    let c1 = lab.container("c1", 11);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let mut changes = 0;
+            while !stop.load(Ordering::Acquire) {
+                let toggle = "add table ip busy; delete table ip busy";
+                let done = Command::new("nft").arg(toggle).status().unwrap();
+                assert!(done.success());
+                changes += 1;
+            }
+            changes
+        });
+        for _ in 0..20 {
+            lab.add(&c1, &tcp(8080, 80)).success();
+            lab.add(&c1, &tcp(8080, 81)).success();
+            lab.check(&c1, &tcp(8080, 81)).success();
+            lab.del(&c1).success();
+        }
+        stop.store(true, Ordering::Release);
+        assert!(busy.join().unwrap() > 20);
+    });
+    assert!(!lab.mentions("c1"), "{}", lab.ruleset());
 }
 
 #[test]
