@@ -73,7 +73,7 @@ fn key(path: &str) -> &str {
 fn bridge() -> Value {
     json!({
         "cniVersion": "1.1.0", "name": "pods", "type": "bridge", "bridge": "br0",
-        "isGateway": true,
+        "isGateway": true, "ipMasq": true,
         "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.1.0.0/24"}]]},
     })
 }
@@ -341,4 +341,121 @@ fn null_stands_for_absent_everywhere() {
     assert_eq!(result["ips"][0]["address"], "10.1.0.2/24");
     refusals.call("bridge", "DEL", &config).run().success();
     refusals.node.assert_nothing_left(&before);
+}
+
+#[test]
+fn bridge_names_each_key_of_the_wrong_type() {
+    wrong_types(
+        "bridge",
+        bridge,
+        &[
+            ("bridge", Text),
+            ("isGateway", Flag),
+            ("isDefaultGateway", Flag),
+            ("forceAddress", Flag),
+            ("ipMasq", Flag),
+            ("ipMasqBackend", Text),
+            ("mtu", Number),
+            ("hairpinMode", Flag),
+            ("promiscMode", Flag),
+            ("vlan", Number),
+            ("vlanTrunk", List),
+            ("vlanTrunk.0", Object),
+            ("vlanTrunk.0.id", Number),
+            ("vlanTrunk.0.minID", Number),
+            ("vlanTrunk.0.maxID", Number),
+            ("preserveDefaultVlan", Flag),
+            ("macspoofchk", Flag),
+            ("enabledad", Flag),
+            ("disableContainerInterface", Flag),
+            ("portIsolation", Flag),
+            ("ipam", Object),
+            ("ipam.type", Text),
+            ("dns", Object),
+            ("dns.nameservers", List),
+            ("dns.nameservers.0", Text),
+            ("dns.domain", Text),
+            ("dns.search", List),
+            ("dns.options", List),
+            ("args", Object),
+            ("args.cni", Object),
+            ("args.cni.mac", Text),
+            ("runtimeConfig", Object),
+            ("runtimeConfig.mac", Text),
+        ],
+    );
+}
+
+#[test]
+fn bridge_names_values_that_cannot_be() {
+    wrong_values(
+        "bridge",
+        bridge,
+        &[
+            ("bridge", json!("a/b")),
+            ("bridge", json!("..")),
+            ("bridge", json!("sixteen-bytes-xx")),
+            ("bridge", json!("a\nb")),
+            ("bridge", json!("a\u{0}b")),
+            ("bridge", json!("")),
+            ("mtu", json!(-1)),
+            ("mtu", json!(65_536)),
+            ("mtu", json!(4_294_967_296_u64)),
+            ("mtu", json!(u64::MAX)),
+            ("ipMasqBackend", json!("ebpf")),
+            ("vlan", json!(-1)),
+            ("vlan", json!(4095)),
+            ("vlan", json!(65_537)),
+            ("vlanTrunk.0.id", json!(0)),
+            ("vlanTrunk.0.id", json!(4095)),
+            ("vlanTrunk.0.minID", json!(5)),
+            ("vlanTrunk.0.maxID", json!(5)),
+            ("args.cni.mac", json!("02:00:5e:10:00")),
+            ("runtimeConfig.mac", json!("nonsense")),
+            ("ipam.type", json!("../host-local")),
+            ("ipam.type", json!("host\u{0}local")),
+        ],
+    );
+    let mut refusals = Refusals::new();
+    let mut both = bridge();
+    (both["hairpinMode"], both["promiscMode"]) = (json!(true), json!(true));
+    let output = refusals.call("bridge", "ADD", &both).run();
+    refusals.refused(&output, &[7], &["hairpin", "promisc"]);
+    let mut disabled = bridge();
+    disabled["disableContainerInterface"] = json!(true);
+    let output = refusals.call("bridge", "ADD", &disabled).run();
+    refusals.refused(&output, &[7], &["isableContainerInterface", "IPAM"]);
+    let mut reversed = bridge();
+    reversed["vlanTrunk"] = json!([{"minID": 9, "maxID": 5}]);
+    let output = refusals.call("bridge", "ADD", &reversed).run();
+    refusals.refused(&output, &[7], &["minID", "9", "5"]);
+    let mut unknown = bridge();
+    unknown["ipam"]["type"] = json!("no-such-ipam");
+    let output = refusals.call("bridge", "ADD", &unknown).run();
+    refusals.refused(&output, &[4, 7, 999], &["no-such-ipam"]);
+    refusals.assert_nothing_changed();
+}
+
+#[test]
+fn deletion_bears_a_configuration_that_became_wrong() {
+    // What was attached must stay removable when the file was edited since.
+    for (path, value) in [
+        ("mtu", json!(-1)),
+        ("vlan", json!(9999)),
+        ("hairpinMode", json!(true)),
+        ("runtimeConfig.mac", json!("nonsense")),
+        ("ipam.ranges.0.0.gateway", json!("10.9.9.9")),
+        ("ipam.routes.0.dst", json!("nonsense")),
+        ("ipam.resolvConf", json!("/run/no-such-file")),
+        ("ipam.ranges", json!([])),
+    ] {
+        let refusals = Refusals::new();
+        let before = refusals.node.world.snapshot();
+        refusals.call("bridge", "ADD", &bridge()).run().success();
+        let mut edited = bridge();
+        edited["promiscMode"] = json!(true);
+        set(&mut edited, path, value);
+        refusals.call("bridge", "DEL", &edited).run().success();
+        refusals.node.assert_nothing_left(&before);
+    }
 }

@@ -78,14 +78,14 @@ impl<I: Inventory> Plugin for Inventoried<I> {
     fn check(&self, request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Check)?;
-        if inventory.addresses(&config) == Addresses::Delegated {
-            self.ipam(request)?.check(attachment)?;
-        }
         let prev_result = if inventory.needs_prev_result() {
             Some(request.require_prev_result()?)
         } else {
             request.prev_result()?
         };
+        if inventory.addresses(&config) == Addresses::Delegated {
+            self.ipam(request)?.check(attachment)?;
+        }
         let facts = Facts { operation: Operation::Check, result: prev_result.as_ref() };
         let plan = self.plan(&config, attachment, &facts)?;
         let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
@@ -195,7 +195,10 @@ impl<I: Inventory> Inventoried<I> {
                 undo.push("the addresses from IPAM", move || ipam.del(attachment));
                 if result.ips.is_empty() {
                     return Err(Error::internal("IPAM plugin returned missing IP config")
-                        .with_details("the plugin that ipam.type names gave no address"));
+                        .with_details(format!(
+                            "ipam.type {} gave no address",
+                            request.config.ipam_type
+                        )));
                 }
                 Ok(result)
             }

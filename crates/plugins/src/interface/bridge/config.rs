@@ -149,8 +149,9 @@ fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
 /// a name that is neither is a mistake.
 fn masquerade(object: &Object<'_>) -> Result<bool, Error> {
     let wanted = flag(object, "ipMasq")?;
+    let backend = object.text_of("ipMasqBackend")?;
     if wanted {
-        Backend::parse(object.text_of("ipMasqBackend")?.as_deref())?;
+        Backend::parse(backend.as_deref())?;
     }
     Ok(wanted)
 }

@@ -50,10 +50,11 @@ pub(super) fn parse(object: &Object<'_>) -> Result<Option<Vlans>, Error> {
         Ok(id) if IDS.contains(&id) => Some(id),
         _ => {
             return Err(Error::config(format!(
-                "invalid VLAN ID {vlan} (must be between 0 and 4094)"
+                "vlan: invalid VLAN ID {vlan} (must be between 0 and 4094)"
             )));
         }
     };
+    let preserve_default = object.boolean("preserveDefaultVlan")?.unwrap_or(false);
     let mut tagged = BTreeSet::new();
     for element in object.array("vlanTrunk")? {
         let entry = element.object()?;
@@ -69,9 +70,9 @@ pub(super) fn parse(object: &Object<'_>) -> Result<Option<Vlans>, Error> {
                     entry.path()
                 )));
             }
-            _ => {
+            (Some(only), None) | (None, Some(only)) => {
                 return Err(Error::config(format!(
-                    "minID and maxID should be configured simultaneously in {}",
+                    "minID and maxID should be configured simultaneously in {}, found only {only}",
                     entry.path()
                 )));
             }
@@ -80,7 +81,6 @@ pub(super) fn parse(object: &Object<'_>) -> Result<Option<Vlans>, Error> {
     if untagged.is_none() && tagged.is_empty() {
         return Ok(None);
     }
-    let preserve_default = object.boolean("preserveDefaultVlan")?.unwrap_or(false);
     Ok(Some(Vlans { untagged, tagged, preserve_default }))
 }
 
