@@ -56,7 +56,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Del)?;
         let _lock = lock(attachment)?;
-        let prev_result = request.prev_result().unwrap_or_else(|error| {
+        let prev_result = request.config.previous_result().unwrap_or_else(|error| {
             log::warn!("going on without prevResult: {error}");
             None
         });

@@ -77,14 +77,14 @@ impl Environment {
         if attachment {
             match self.container_id.as_str() {
                 "" => missing.push("CNI_CONTAINERID"),
-                id => drop(ContainerId::parse(id)?),
+                id => drop(ContainerId::parse(id).map_err(named("CNI_CONTAINERID", id))?),
             }
             if needs_netns && self.netns.is_empty() {
                 missing.push("CNI_NETNS");
             }
             match self.ifname.as_str() {
                 "" => missing.push("CNI_IFNAME"),
-                name => drop(IfName::parse(name)?),
+                name => drop(IfName::parse(name).map_err(named("CNI_IFNAME", name))?),
             }
         }
         if missing.is_empty() {
@@ -102,5 +102,17 @@ impl Environment {
     pub(crate) fn unknown_command(&self) -> Error {
         Error::new(ErrorCode::InvalidEnvironment, format!("unknown CNI_COMMAND: {}", self.command))
             .with_details("it must be ADD, DEL, CHECK, STATUS, GC or VERSION, in upper case")
+    }
+}
+
+/// Adds to a refusal which variable it is about, and its value.
+fn named<'a>(variable: &'a str, value: &'a str) -> impl FnOnce(Error) -> Error + 'a {
+    move |error| {
+        let given = format!("{variable} is {value:?}");
+        let details = match error.details.as_str() {
+            "" => given,
+            details => format!("{details}; {given}"),
+        };
+        error.with_details(details)
     }
 }

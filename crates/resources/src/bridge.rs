@@ -122,7 +122,10 @@ impl Bridge {
     fn adjust(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
         self.done.switched_on = !link.is_up();
         self.done.made_promiscuous = self.promiscuous && !is_promiscuous(link);
-        if !self.done.switched_on && !self.done.made_promiscuous {
+        // A bridge that was made without an address has forgotten it with its
+        // last port; none could be pinned then (containernetworking/plugins#620).
+        let has_mac = link.mac.is_some_and(|mac| mac.0 != [0; 6]);
+        if !self.done.switched_on && !self.done.made_promiscuous && has_mac {
             return Ok(());
         }
         if !self.done.created {
@@ -131,6 +134,9 @@ impl Bridge {
         let mut change = ChangeLink::new(link.device()).up();
         if self.done.made_promiscuous {
             change = change.promiscuous(true);
+        }
+        if !has_mac {
+            change = change.mac(random_mac()?);
         }
         kernel.host()?.apply(&change).map_err(refused)
     }

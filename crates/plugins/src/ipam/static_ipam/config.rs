@@ -96,11 +96,14 @@ impl Config {
                 Some(found) if found.address != address => {
                     format!("{address} is {} in the attachment's result", found.address)
                 }
-                Some(found) if found.gateway != expected.gateway => format!(
-                    "the gateway of {address} is {} and {} in the attachment's result",
-                    shown(expected.gateway),
-                    shown(found.gateway)
-                ),
+                // Where none is configured, the interface plugin may have put its own.
+                Some(found) if expected.gateway.is_some() && found.gateway != expected.gateway => {
+                    format!(
+                        "the gateway of {address} is {} and {} in the attachment's result",
+                        shown(expected.gateway),
+                        shown(found.gateway)
+                    )
+                }
                 Some(_) => continue,
             };
             return Err(Error::internal(format!("static: Failed to match addr: {difference}")));
