@@ -42,7 +42,7 @@ fn b055_mistakes_in_the_configuration_name_key_and_value() {
         (json!({"ipam": "host-local"}), 6, &["ipam", "host-local"]),
     ];
     for (keys, code, words) in cases {
-        for verb in ["ADD", "CHECK", "STATUS"] {
+        for verb in ["ADD", "STATUS"] {
             let error = lab.call(verb, &netns, &with(&layer2(), keys)).run().error(*code);
             let text = format!("{} {}", error["msg"], error["details"]).replace("\\\"", "\"");
             assert!(words.iter().all(|word| text.contains(word)), "{keys} {verb}: {text}");
