@@ -1,10 +1,11 @@
 //! The `podwire` command over a chain: the runtime itself is killed, and the
 //! plugin that it was running lives on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use podwire_sys::lock::FileLock;
+use podwire_sys::process::{ChildSpec, Exit, run};
 use podwire_testkit::kill::{self, Killed};
 use podwire_testkit::{Output, Plugin, World};
 
@@ -15,7 +16,7 @@ use super::subject::{Subject, Target, Verb, done};
 /// Where the runtime records attachments, finished and not.
 const RECORDS: [&str; 2] = ["/var/lib/cni/results", "/var/lib/cni/podwire/intents"];
 /// No plugin that was left behind may run for longer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The `podwire` command.
 pub struct Command {
@@ -24,31 +25,106 @@ pub struct Command {
     program: PathBuf,
 }
 
+/// The command with the plugins of a directory, for many threads at once.
+#[derive(Clone, Copy)]
+pub struct Commands<'a> {
+    command: &'a Command,
+    directory: &'a Path,
+}
+
 impl Command {
     /// The command over a chain.
     pub fn over(chain: PluginChain) -> Self {
         Self { name: format!("podwire: {}", chain.name), chain, program: program("podwire") }
     }
 
-    fn arguments(&self, world: &World, verb: &str, target: &Target) -> Vec<String> {
-        let mut arguments = vec![verb.to_owned(), self.chain.network.to_owned()];
+    /// The command with the plugins of a directory.
+    pub fn installed<'a>(&'a self, directory: &'a Path) -> Commands<'a> {
+        Commands { command: self, directory }
+    }
+
+    /// What it runs.
+    pub fn chain(&self) -> &PluginChain {
+        &self.chain
+    }
+}
+
+impl Commands<'_> {
+    fn arguments(&self, verb: &str, target: &Target) -> Vec<String> {
+        let chain = &self.command.chain;
+        let mut arguments = vec![verb.to_owned(), chain.network.to_owned()];
         if let Some(netns) = &target.netns {
             arguments.push(netns.display().to_string());
         }
         arguments.extend(["--container-id", &target.container].map(str::to_owned));
-        arguments.extend(["--ifname", self.chain.ifname].map(str::to_owned));
-        if let Some(capabilities) = self.chain.capabilities(&target.container) {
+        arguments.extend(["--ifname", chain.ifname].map(str::to_owned));
+        if let Some(capabilities) = chain.capabilities(&target.container) {
             arguments.extend(["--cap-args".to_owned(), capabilities.to_string()]);
         }
-        arguments.extend(plugin_directory(world));
+        arguments.extend(self.plugin_directory());
         arguments
     }
 
-    fn run(&self, world: &World, arguments: &[String]) -> Output {
-        let program = self.program.to_str().unwrap();
-        let mut command = vec![program];
-        command.extend(arguments.iter().map(String::as_str));
-        world.try_exec(&command)
+    fn plugin_directory(&self) -> [String; 2] {
+        ["--plugin-dir".to_owned(), self.directory.display().to_string()]
+    }
+
+    fn run(&self, arguments: &[String]) -> Output {
+        let mut spec = ChildSpec::new(&self.command.program);
+        spec.arguments = arguments.iter().map(Into::into).collect();
+        spec.deadline = Some(PATIENCE);
+        let shown = format!("podwire {}", arguments.join(" "));
+        let outcome = run(&spec).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        assert!(outcome.stopped.is_none(), "{shown}: {outcome:?}");
+        let code = match outcome.exit {
+            Exit::Code(code) => code,
+            Exit::Signal(number) => 128 + number,
+        };
+        let [stdout, stderr] =
+            [&outcome.stdout, &outcome.stderr].map(|one| one.text().into_owned());
+        Output { command: shown, code, stdout, stderr }
+    }
+
+    /// `podwire add`; sets the target's result.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn add(&self, target: &mut Target) -> Result<(), Box<Output>> {
+        target.result = Some(done(self.run(&self.arguments("add", target)))?.json());
+        Ok(())
+    }
+
+    /// `podwire del`.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn del(&self, target: &Target) -> Result<(), Box<Output>> {
+        done(self.run(&self.arguments("del", target))).map(drop)
+    }
+
+    /// `podwire check`.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn check(&self, target: &Target) -> Result<(), Box<Output>> {
+        done(self.run(&self.arguments("check", target))).map(drop)
+    }
+
+    /// `podwire gc` that keeps these containers.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn gc(&self, valid: &[&str]) -> Result<(), Box<Output>> {
+        let mut arguments = vec!["gc".to_owned(), self.command.chain.network.to_owned()];
+        for container in valid {
+            let keep = format!("{container}:{}", self.command.chain.ifname);
+            arguments.extend(["--keep".to_owned(), keep]);
+        }
+        if valid.is_empty() {
+            arguments.push("--all".to_owned());
+        }
+        arguments.extend(self.plugin_directory());
+        done(self.run(&arguments)).map(drop)
     }
 }
 
@@ -61,10 +137,6 @@ fn program(name: &str) -> PathBuf {
     let program = if is_deps { directory.parent().unwrap() } else { directory }.join(name);
     assert!(program.is_file(), "{} is not built; run: cargo build --bins", program.display());
     program
-}
-
-fn plugin_directory(world: &World) -> [String; 2] {
-    ["--plugin-dir".to_owned(), world.plugin_directory().display().to_string()]
 }
 
 impl Subject for Command {
@@ -90,37 +162,26 @@ impl Subject for Command {
     }
 
     fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>> {
-        let output = done(self.run(world, &self.arguments(world, "add", target)))?;
-        target.result = Some(output.json());
-        Ok(())
+        self.installed(world.plugin_directory()).add(target)
     }
 
     fn del(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
-        done(self.run(world, &self.arguments(world, "del", target))).map(drop)
+        self.installed(world.plugin_directory()).del(target)
     }
 
     fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed {
         let mut command = std::process::Command::new(&self.program);
         let verb = if verb == Verb::Add { "add" } else { "del" };
-        command.args(self.arguments(world, verb, target));
+        command.args(self.installed(world.plugin_directory()).arguments(verb, target));
         kill::run_and_kill(command, b"", place.call)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
-        done(self.run(world, &self.arguments(world, "check", target))).map(drop)
+        self.installed(world.plugin_directory()).check(target)
     }
 
     fn gc(&self, world: &World, valid: &[&str]) -> Result<(), Box<Output>> {
-        let mut arguments = vec!["gc".to_owned(), self.chain.network.to_owned()];
-        for container in valid {
-            let keep = format!("{container}:{}", self.chain.ifname);
-            arguments.extend(["--keep".to_owned(), keep]);
-        }
-        if valid.is_empty() {
-            arguments.push("--all".to_owned());
-        }
-        arguments.extend(plugin_directory(world));
-        done(self.run(world, &arguments)).map(drop)
+        self.installed(world.plugin_directory()).gc(valid)
     }
 
     fn forget(&self, target: &mut Target) {

@@ -13,7 +13,9 @@
 
 mod chains;
 mod command;
+mod crowd;
 mod job;
+mod left;
 mod place;
 mod plugin_chain;
 mod point;
@@ -22,10 +24,12 @@ mod scene;
 mod subject;
 
 pub use chains::{all, bridge, loopback, masquerade, portmap};
-pub use command::Command;
+pub use command::{Command, Commands};
+pub use crowd::Crowd;
 pub use job::{Job, run_all};
+pub use left::left;
 pub use place::{Density, Place};
-pub use plugin_chain::PluginChain;
+pub use plugin_chain::{Installed, PluginChain};
 pub use report::{Tally, assert_sound, table};
 pub use scene::{Fate, Host, Record, Recovery, Scene, Stranger};
 pub use subject::{Subject, Target, Verb};

@@ -1,5 +1,7 @@
 //! A chain of plugins, called by the harness as a runtime calls them.
 
+use std::path::Path;
+
 use podwire_testkit::kill::Killed;
 use podwire_testkit::{GoPlugins, Output, Plugin, World};
 use serde_json::{Value, json};
@@ -48,7 +50,7 @@ impl PluginChain {
             return None;
         }
         let base = 10_000
-            + container.bytes().fold(0_u32, |sum, byte| {
+            + 2 * container.bytes().fold(0_u32, |sum, byte| {
                 sum.wrapping_mul(31).wrapping_add(u32::from(byte)) % 20_000
             });
         let mapping = |port: u32, inside: u32, protocol: &str| json!({"hostPort": port, "containerPort": inside, "protocol": protocol});
@@ -72,25 +74,106 @@ impl PluginChain {
         request
     }
 
-    fn call(
-        &self,
-        world: &World,
-        verb: &str,
-        index: usize,
-        target: &Target,
-        previous: Option<&Value>,
-    ) -> Plugin {
-        let name = self.plugins[index]["type"].as_str().unwrap();
-        let mut plugin = world
-            .plugin(name)
-            .command(verb)
+    /// The chain with the plugins of a directory, for many threads at once.
+    pub fn installed<'a>(&'a self, directory: &'a Path) -> Installed<'a> {
+        Installed { chain: self, directory }
+    }
+}
+
+/// A chain whose plugins are installed.
+#[derive(Clone, Copy)]
+pub struct Installed<'a> {
+    chain: &'a PluginChain,
+    directory: &'a Path,
+}
+
+impl Installed<'_> {
+    fn plugin(&self, index: usize, verb: &str) -> Plugin {
+        let name = self.chain.plugins[index]["type"].as_str().unwrap();
+        Plugin::at(self.directory.join(name)).search_in(&[self.directory]).command(verb)
+    }
+
+    fn call(&self, verb: &str, index: usize, target: &Target, previous: Option<&Value>) -> Plugin {
+        let plugin = self
+            .plugin(index, verb)
             .container(&target.container)
-            .ifname(self.ifname)
-            .config(self.request(index, Some(target), previous));
-        if let Some(netns) = &target.netns {
-            plugin = plugin.env("CNI_NETNS", netns);
+            .ifname(self.chain.ifname)
+            .args(&target.args)
+            .config(self.chain.request(index, Some(target), previous));
+        match &target.netns {
+            Some(netns) => plugin.env("CNI_NETNS", netns),
+            None => plugin,
         }
-        plugin
+    }
+
+    /// A whole ADD; sets the target's result.
+    ///
+    /// # Errors
+    /// What the plugin that failed said; what those before made is not removed.
+    pub fn add(&self, target: &mut Target) -> Result<(), Box<Output>> {
+        let mut previous = None;
+        for index in 0..self.chain.plugins.len() {
+            let call = self.call("ADD", index, target, previous.as_ref());
+            previous = Some(done(call.run())?.json());
+        }
+        target.result = previous;
+        Ok(())
+    }
+
+    /// A whole DEL.
+    ///
+    /// # Errors
+    /// What the plugin that failed said.
+    pub fn del(&self, target: &Target) -> Result<(), Box<Output>> {
+        for index in (0..self.chain.plugins.len()).rev() {
+            done(self.call("DEL", index, target, target.result.as_ref()).run())?;
+        }
+        Ok(())
+    }
+
+    /// A whole CHECK.
+    ///
+    /// # Errors
+    /// What the plugin that found a difference said.
+    pub fn check(&self, target: &Target) -> Result<(), Box<Output>> {
+        for index in 0..self.chain.plugins.len() {
+            done(self.call("CHECK", index, target, target.result.as_ref()).run())?;
+        }
+        Ok(())
+    }
+
+    /// A whole GC that keeps these containers.
+    ///
+    /// # Errors
+    /// What the plugin that failed said.
+    pub fn gc(&self, valid: &[&str]) -> Result<(), Box<Output>> {
+        let valid: Vec<Value> = valid
+            .iter()
+            .map(|container| json!({"containerID": container, "ifname": self.chain.ifname}))
+            .collect();
+        for index in 0..self.chain.plugins.len() {
+            let mut request = self.chain.request(index, None, None);
+            request["cni.dev/valid-attachments"] = valid.clone().into();
+            done(self.plugin(index, "GC").config(request).run())?;
+        }
+        Ok(())
+    }
+
+    fn kill(&self, verb: Verb, target: &Target, place: Place) -> Killed {
+        let mut previous = None;
+        if verb == Verb::Add {
+            for index in 0..place.program {
+                let call = self.call("ADD", index, target, previous.as_ref());
+                previous = Some(call.run().success().json());
+            }
+        } else {
+            previous.clone_from(&target.result);
+            for index in (place.program + 1..self.chain.plugins.len()).rev() {
+                self.call("DEL", index, target, previous.as_ref()).run().success();
+            }
+        }
+        let call = self.call(verb.as_str(), place.program, target, previous.as_ref());
+        call.kill_at(place.call)
     }
 }
 
@@ -112,58 +195,23 @@ impl Subject for PluginChain {
     }
 
     fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>> {
-        let mut previous = None;
-        for index in 0..self.plugins.len() {
-            let call = self.call(world, "ADD", index, target, previous.as_ref());
-            previous = Some(done(call.run())?.json());
-        }
-        target.result = previous;
-        Ok(())
+        self.installed(world.plugin_directory()).add(target)
     }
 
     fn del(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
-        for index in (0..self.plugins.len()).rev() {
-            done(self.call(world, "DEL", index, target, target.result.as_ref()).run())?;
-        }
-        Ok(())
+        self.installed(world.plugin_directory()).del(target)
     }
 
     fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed {
-        let mut previous = None;
-        if verb == Verb::Add {
-            for index in 0..place.program {
-                let call = self.call(world, "ADD", index, target, previous.as_ref());
-                previous = Some(call.run().success().json());
-            }
-        } else {
-            previous.clone_from(&target.result);
-            for index in (place.program + 1..self.plugins.len()).rev() {
-                self.call(world, "DEL", index, target, previous.as_ref()).run().success();
-            }
-        }
-        let call = self.call(world, verb.as_str(), place.program, target, previous.as_ref());
-        call.kill_at(place.call)
+        self.installed(world.plugin_directory()).kill(verb, target, place)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
-        for index in 0..self.plugins.len() {
-            done(self.call(world, "CHECK", index, target, target.result.as_ref()).run())?;
-        }
-        Ok(())
+        self.installed(world.plugin_directory()).check(target)
     }
 
     fn gc(&self, world: &World, valid: &[&str]) -> Result<(), Box<Output>> {
-        let valid: Vec<Value> = valid
-            .iter()
-            .map(|container| json!({"containerID": container, "ifname": self.ifname}))
-            .collect();
-        for index in 0..self.plugins.len() {
-            let mut request = self.request(index, None, None);
-            request["cni.dev/valid-attachments"] = valid.clone().into();
-            let name = self.plugins[index]["type"].as_str().unwrap();
-            done(world.plugin(name).command("GC").config(request).run())?;
-        }
-        Ok(())
+        self.installed(world.plugin_directory()).gc(valid)
     }
 
     fn go_neighbour(&self, target: &Target) -> Option<Plugin> {

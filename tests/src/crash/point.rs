@@ -1,9 +1,9 @@
 //! One kill: the scene, the recovery, and what must be true afterwards.
 
 use podwire_testkit::kill::{Killed, SystemCall};
-use podwire_testkit::state::Change;
 use podwire_testkit::{HostState, Netns, Output, World};
 
+use super::left::left;
 use super::place::Place;
 use super::scene::{Fate, Host, Record, Recovery, Scene, Stranger};
 use super::subject::{Subject, Target, Verb, done};
@@ -131,15 +131,7 @@ impl<'a> Stage<'a> {
 
     fn compare(&self, before: &HostState, faults: &mut Vec<String>) {
         let after = self.world.snapshot();
-        let left = after.since(before).beyond_residue(self.subject.bridges());
-        let left = left.without(|change| match change {
-            // Whoever finds an idle lock removes its file, the survivor's too.
-            Change::Removed(name, content) => {
-                name.starts_with("file /run/podwire/runtime/") && content == "\"\""
-            }
-            Change::Added(name, value) => is_fixed_rule(name, value),
-            Change::Changed(..) => false,
-        });
+        let left = left(before, &after, self.subject.bridges());
         if !left.changes.is_empty() {
             faults.push(format!("left on the host:\n{left}"));
         }
@@ -251,15 +243,6 @@ impl<'a> Stage<'a> {
             }
         }
     }
-}
-
-/// Whether a rule is of the fixed part of portmap's tables, which names neither a
-/// container nor a network, and whose number doesn't grow with attachments.
-fn is_fixed_rule(name: &str, value: &str) -> bool {
-    let words: Vec<&str> = name.split(' ').collect();
-    let [_, "rule", _, "podwire_hostports", chain, ..] = words.as_slice() else { return false };
-    let fixed = ["prerouting", "output", "hostports", "postrouting"];
-    (fixed.contains(chain) || chain.starts_with("from_")) && value.ends_with(" \"\"")
 }
 
 /// What names a container in the facts of a host: its id, addresses, host end.

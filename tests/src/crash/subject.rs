@@ -34,6 +34,8 @@ pub struct Target {
     pub container: String,
     /// The namespace's path; `None` when the runtime says that it is gone.
     pub netns: Option<PathBuf>,
+    /// `CNI_ARGS`.
+    pub args: String,
     /// What ADD printed, if that is known.
     pub result: Option<Value>,
 }
@@ -41,7 +43,12 @@ pub struct Target {
 impl Target {
     /// A container with its namespace at a path.
     pub fn new(container: &str, netns: &Path) -> Self {
-        Self { container: container.to_owned(), netns: Some(netns.to_owned()), result: None }
+        Self {
+            container: container.to_owned(),
+            netns: Some(netns.to_owned()),
+            args: String::new(),
+            result: None,
+        }
     }
 
     /// The same without the path.
