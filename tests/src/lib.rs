@@ -21,6 +21,7 @@
 
 mod container;
 pub mod crash;
+pub mod differential;
 mod libcni;
 mod node;
 pub mod normal;
