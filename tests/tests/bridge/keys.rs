@@ -231,7 +231,7 @@ fn several_addresses_of_a_family_get_their_gateways() {
 }
 
 #[test]
-fn c10_an_address_without_gateway_gets_the_first_of_its_subnet() {
+fn an_address_without_gateway_gets_the_first_of_its_subnet() {
     let lab = Lab::new();
     let result = lab.add(&lab.world.netns("c1"), &fixed(&["10.3.0.77/24", "fd00:3::77/64"]));
     assert_eq!(result["ips"][0]["gateway"], "10.3.0.1");

@@ -2,6 +2,7 @@
 //! strangers, crowds, and the Go plugin beside it.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // It is all of tests.
 
+mod chain;
 mod check;
 mod crowd;
 mod del;
