@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use podwire_runtime::{Attached, Existing, Network, Runtime, RuntimeError, Source};
-use podwire_testkit::state::Change;
+use podwire_testkit::state::{Change, Difference};
 use podwire_testkit::{GoPlugins, HostState, Netns, World};
 use serde_json::Value;
 
 use crate::container::Container;
+use crate::crash::left;
 use crate::libcni::Libcni;
 
 /// Whose plugins a node has.
@@ -119,16 +120,20 @@ impl Node {
     }
 
     /// Panics if anything is left since `before` beyond what may stay: the bridge
-    /// `br0` and what the project documents. An idle lock's empty file comes and goes,
-    /// and stays when libcni, which has no locks, made the last operation.
+    /// `br0` and what the project documents. An idle lock's empty file stays when
+    /// libcni, which has no locks, made the last operation.
     #[track_caller]
     pub fn assert_nothing_left(&self, before: &HostState) {
-        let left = self.world.snapshot().since(before).beyond_residue(&["br0"]);
-        let is_idle_lock = |change: &Change| {
-            matches!(change, Change::Removed(name, content) | Change::Added(name, content)
+        self.left(before).assert_empty();
+    }
+
+    /// The same, to be judged further.
+    #[track_caller]
+    pub fn left(&self, before: &HostState) -> Difference {
+        left(before, &self.world.snapshot(), &["br0"]).without(|change| {
+            matches!(change, Change::Added(name, content)
                 if name.starts_with("file /run/podwire/runtime/") && content == "\"\"")
-        };
-        left.without(is_idle_lock).assert_empty();
+        })
     }
 
     /// Connects another machine to the node, 192.0.2.2 to its 192.0.2.1.

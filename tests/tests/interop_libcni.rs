@@ -2,7 +2,9 @@
 //! specification that has lists with results as we know them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use podwire_testkit::probe::{self, ANSWER};
+use std::net::SocketAddr;
+
+use podwire_testkit::probe::{self, ANSWER, SILENCE, TcpEcho};
 use podwire_tests::{Node, Plugins};
 use serde_json::{Value, json};
 
@@ -148,5 +150,44 @@ fn old_shapes_of_results_are_what_libcni_expects() {
         assert_eq!(result["ip6"]["ip"], "fd01::2/64", "{result}");
         assert_eq!(result.get("ips"), None);
         node.libcni().on("del", "pods", &container).success();
+    }
+}
+
+#[test]
+fn host_ports_and_masquerade_work_under_libcni() {
+    for version in VERSIONS {
+        let node = Node::new(Plugins::Ours);
+        let outside = node.outside();
+        let mut config = network(version);
+        config["plugins"][0]["ipMasq"] = json!(true);
+        let portmap = json!({"type": "portmap", "capabilities": {"portMappings": true}});
+        config["plugins"].as_array_mut().unwrap().push(portmap);
+        node.network(&config);
+        let go = node.libcni();
+        let before = node.world.snapshot();
+        let container = node.container("c1").with_port(8080, 80);
+        let result = go.on("add", "pods", &container).success().json();
+        assert_eq!(result["cniVersion"], version);
+        assert_eq!(result["interfaces"].as_array().unwrap().len(), 3);
+
+        let address = container.addresses()[0];
+        let server = TcpEcho::start(&container.netns, SocketAddr::new(address, 80));
+        let port = SocketAddr::new(outside.node, 8080);
+        probe::tcp_connect(&outside.netns, port, ANSWER).unwrap().exchange(b"hello").unwrap();
+        drop(server);
+        let listener = TcpEcho::start(&outside.netns, SocketAddr::new(outside.address, 0));
+        let leaving = probe::tcp_connect(&container.netns, listener.address(), ANSWER).unwrap();
+        assert_eq!(leaving.seen_as.ip(), outside.node);
+        if version != "0.3.1" {
+            go.on("check", "pods", &container).success();
+        }
+        if version == "1.1.0" {
+            go.status("status", "pods").success();
+            go.gc("pods", &[&container]).success();
+            go.on("check", "pods", &container).success();
+        }
+        go.on("del", "pods", &container).success();
+        assert!(probe::tcp_connect(&outside.netns, port, SILENCE).is_err());
+        node.assert_nothing_left(&before);
     }
 }
