@@ -5,13 +5,17 @@
 //! with it, programs that it starts are not.
 
 mod names;
+pub(crate) mod netlink;
+mod thread;
 mod trace;
 
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::process::Command;
 
 pub use names::syscall_name;
 
+use self::thread::Thread;
+use self::trace::{Entry, Reaction, Watch};
 use crate::command::Output;
 
 /// What became of a process that was to be killed.
@@ -70,7 +74,35 @@ pub fn count(command: Command, stdin: &[u8]) -> u64 {
 /// Runs a command and kills it when it is about to make its `number`-th system call
 /// after exec. Programs that it started by then are killed too.
 #[track_caller]
-pub fn run_and_kill(mut command: Command, stdin: &[u8], number: u64) -> Killed {
+pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
+    let mut watch = KillAt { number, killed_at: None };
+    let (calls, output) = watched(command, stdin, &mut watch);
+    match watch.killed_at {
+        Some(call) => Killed::At { call, output },
+        None => Killed::Finished { calls, output },
+    }
+}
+
+/// Waits for a count.
+struct KillAt {
+    number: u64,
+    killed_at: Option<SystemCall>,
+}
+
+impl Watch for KillAt {
+    fn enter(&mut self, _: Thread, entry: Entry) -> io::Result<Reaction> {
+        if entry.count != self.number {
+            return Ok(Reaction::GoOn);
+        }
+        self.killed_at = Some(SystemCall { count: entry.count, number: entry.number });
+        Ok(Reaction::Kill)
+    }
+}
+
+/// Runs a command while somebody looks on; says how many system calls it made, and
+/// what it printed.
+#[track_caller]
+fn watched(mut command: Command, stdin: &[u8], watch: &mut dyn Watch) -> (u64, Output) {
     // Files instead of pipes: no one has to read while the process is traced.
     let mut input = tempfile::tempfile().unwrap();
     input.write_all(stdin).unwrap();
@@ -80,8 +112,8 @@ pub fn run_and_kill(mut command: Command, stdin: &[u8], number: u64) -> Killed {
     command.stdout(output.try_clone().unwrap());
     command.stderr(errors.try_clone().unwrap());
     let shown = format!("{command:?}");
-    let end = trace::until(&mut command, number)
-        .unwrap_or_else(|error| panic!("tracing {shown}: {error}"));
+    let end =
+        trace::run(&mut command, watch).unwrap_or_else(|error| panic!("tracing {shown}: {error}"));
     let read = |file: &mut std::fs::File| {
         let mut text = Vec::new();
         file.rewind().unwrap();
@@ -89,9 +121,5 @@ pub fn run_and_kill(mut command: Command, stdin: &[u8], number: u64) -> Killed {
         String::from_utf8_lossy(&text).into_owned()
     };
     let (stdout, stderr) = (read(&mut output), read(&mut errors));
-    let output = Output { command: shown, code: end.code, stdout, stderr };
-    match end.killed_at {
-        Some(call) => Killed::At { call, output },
-        None => Killed::Finished { calls: end.calls, output },
-    }
+    (end.calls, Output { command: shown, code: end.code, stdout, stderr })
 }

@@ -36,6 +36,7 @@ pub mod state;
 mod world;
 
 pub use command::Output;
+pub use kill::netlink::{Refusal, Refused};
 pub use peers::{GoPlugins, libcni_client};
 pub use plugin::Plugin;
 pub use state::HostState;

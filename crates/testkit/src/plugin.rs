@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use podwire_sys::process::{ChildSpec, run};
 
 use crate::command::{Output, PATIENCE};
+use crate::kill::netlink::{Refusal, Refused, run_and_refuse};
 use crate::kill::{self, Killed};
 use crate::world::Netns;
 
@@ -131,9 +132,19 @@ impl Plugin {
     /// after exec, counted from 1.
     #[track_caller]
     pub fn kill_at(self, number: u64) -> Killed {
+        kill::run_and_kill(self.as_command(), self.config.as_bytes(), number)
+    }
+
+    /// Runs it with its `number`-th netlink request failing, counted from 1.
+    #[track_caller]
+    pub fn refuse_at(self, number: u64, refusal: Refusal) -> Refused {
+        run_and_refuse(self.as_command(), self.config.as_bytes(), number, refusal)
+    }
+
+    fn as_command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
-        kill::run_and_kill(command, self.config.as_bytes(), number)
+        command
     }
 
     /// For messages: variables, program, configuration.

@@ -5,40 +5,48 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::SystemCall;
+use super::thread::{Stop, Thread};
 
-/// `PTRACE_GET_SYSCALL_INFO`, include/uapi/linux/ptrace.h (Linux 5.3).
-#[cfg(target_env = "musl")]
-const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
-#[cfg(not(target_env = "musl"))]
-const PTRACE_GET_SYSCALL_INFO: libc::c_uint = 0x420e;
-/// The `op` of a stop before the call is made.
-const ENTRY: u8 = 1;
 /// The bit that `PTRACE_O_TRACESYSGOOD` adds to the SIGTRAP of system call stops.
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
+
+/// A system call that is about to be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// Which one since exec, counted from 1.
+    pub(super) count: u64,
+    /// Its number in the kernel's table.
+    pub(super) number: u64,
+    pub(super) arguments: [u64; 6],
+}
+
+/// What is done with a process at a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reaction {
+    GoOn,
+    /// It and its group are killed, and the call is not made.
+    Kill,
+}
+
+/// Who looks on while a process runs.
+pub(super) trait Watch {
+    fn enter(&mut self, thread: Thread, entry: Entry) -> io::Result<Reaction>;
+
+    /// The thread's last call has returned this.
+    fn leave(&mut self, _thread: Thread, _returned: i64) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// How a traced process ended.
 pub(super) struct End {
     pub(super) calls: u64,
-    pub(super) killed_at: Option<SystemCall>,
     /// As a shell counts: 128 and more for a signal.
     pub(super) code: i32,
 }
 
-/// The head of `struct ptrace_syscall_info` and of its `entry` part.
-#[repr(C)]
-struct SyscallInfo {
-    op: u8,
-    pad: [u8; 3],
-    arch: u32,
-    instruction_pointer: u64,
-    stack_pointer: u64,
-    number: u64,
-    arguments: [u64; 6],
-}
-
-/// Runs the command until its `number`-th system call or its end.
-pub(super) fn until(command: &mut Command, number: u64) -> io::Result<End> {
+/// Runs the command to its end, by itself or as `watch` wants it.
+pub(super) fn run(command: &mut Command, watch: &mut dyn Watch) -> io::Result<End> {
     command.process_group(0);
     let trace_me = || {
         // SAFETY: PTRACE_TRACEME uses none of its other arguments.
@@ -50,8 +58,8 @@ pub(super) fn until(command: &mut Command, number: u64) -> io::Result<End> {
     let child = command.spawn()?;
     let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
     // From here on the child is reaped by `wait` below, never by `child`.
-    let mut tracer = Tracer { group: pid, known: BTreeSet::new(), calls: 0 };
-    tracer.run(number)
+    let mut tracer = Tracer { group: pid, known: BTreeSet::new(), calls: 0, killed: false };
+    tracer.run(watch)
 }
 
 struct Tracer {
@@ -60,11 +68,11 @@ struct Tracer {
     /// Threads whose first stop was seen.
     known: BTreeSet<libc::pid_t>,
     calls: u64,
+    killed: bool,
 }
 
 impl Tracer {
-    fn run(&mut self, number: u64) -> io::Result<End> {
-        let mut killed_at = None;
+    fn run(&mut self, watch: &mut dyn Watch) -> io::Result<End> {
         loop {
             let (pid, status) = self.wait()?;
             if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {
@@ -76,7 +84,7 @@ impl Tracer {
                 } else {
                     128 + libc::WTERMSIG(status)
                 };
-                return Ok(End { calls: self.calls, killed_at, code });
+                return Ok(End { calls: self.calls, code });
             }
             if !libc::WIFSTOPPED(status) {
                 continue;
@@ -88,13 +96,7 @@ impl Tracer {
                 // The stop after exec.
                 Self::set_options(pid)?;
             } else if signal == SYSCALL_STOP {
-                if let Some(call) = self.entry(pid)?
-                    && killed_at.is_none()
-                    && call.count == number
-                {
-                    killed_at = Some(call);
-                    self.kill()?;
-                }
+                self.at_call(Thread(pid), watch)?;
             } else if !(is_new && signal == libc::SIGSTOP) && status >> 16 == 0 {
                 deliver = signal;
             }
@@ -102,26 +104,20 @@ impl Tracer {
         }
     }
 
-    /// Counts a call that is about to be made.
-    fn entry(&mut self, pid: libc::pid_t) -> io::Result<Option<SystemCall>> {
-        let mut info = std::mem::MaybeUninit::<SyscallInfo>::zeroed();
-        // SAFETY: the kernel writes at most the given number of bytes to a buffer of
-        // that size; every bit pattern is a valid value.
-        let (written, info) = unsafe {
-            let size = size_of::<SyscallInfo>();
-            let written = libc::ptrace(PTRACE_GET_SYSCALL_INFO, pid, size, info.as_mut_ptr());
-            (written, info.assume_init())
-        };
-        if written < 0 {
-            // ESRCH: killed meanwhile.
-            let error = io::Error::last_os_error();
-            return if error.raw_os_error() == Some(libc::ESRCH) { Ok(None) } else { Err(error) };
+    fn at_call(&mut self, thread: Thread, watch: &mut dyn Watch) -> io::Result<()> {
+        match thread.stop()? {
+            Stop::Entry { number, arguments } => {
+                self.calls += 1;
+                let entry = Entry { count: self.calls, number, arguments };
+                if !self.killed && watch.enter(thread, entry)? == Reaction::Kill {
+                    self.killed = true;
+                    self.kill()?;
+                }
+                Ok(())
+            }
+            Stop::Exit { returned } if !self.killed => watch.leave(thread, returned),
+            Stop::Exit { .. } | Stop::Other => Ok(()),
         }
-        if info.op != ENTRY {
-            return Ok(None);
-        }
-        self.calls += 1;
-        Ok(Some(SystemCall { count: self.calls, number: info.number }))
     }
 
     fn set_options(pid: libc::pid_t) -> io::Result<()> {
