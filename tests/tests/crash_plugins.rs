@@ -49,3 +49,9 @@ fn nothing_is_left_of_a_killed_loopback() {
     kill(&loopback(), Verb::Add, 12);
     kill(&loopback(), Verb::Del, 12);
 }
+
+#[test]
+fn nothing_is_left_of_a_killed_collection() {
+    kill(&masquerade(), Verb::Gc, 24);
+    kill(&portmap(), Verb::Gc, 36);
+}

@@ -21,3 +21,8 @@ fn nothing_is_left_of_a_killed_podwire_add() {
 fn nothing_is_left_of_a_killed_podwire_del() {
     kill(masquerade(), Verb::Del, 36);
 }
+
+#[test]
+fn nothing_is_left_of_a_killed_podwire_gc() {
+    kill(bridge(), Verb::Gc, 24);
+}

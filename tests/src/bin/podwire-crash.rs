@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         .filter(|subject| subject.name().contains(&only))
         .flat_map(|subject| {
             let subject = subject.as_ref();
-            [Verb::Add, Verb::Del].map(|verb| Job { subject, verb, density })
+            [Verb::Add, Verb::Del, Verb::Gc].map(|verb| Job { subject, verb, density })
         })
         .collect();
     let tallies = run_all(&jobs, available_parallelism().map_or(1, usize::from));

@@ -115,6 +115,10 @@ impl Commands<'_> {
     /// # Errors
     /// What it said.
     pub fn gc(&self, valid: &[&str]) -> Result<(), Box<Output>> {
+        done(self.run(&self.collection(valid))).map(drop)
+    }
+
+    fn collection(&self, valid: &[&str]) -> Vec<String> {
         let mut arguments = vec!["gc".to_owned(), self.command.chain.network.to_owned()];
         for container in valid {
             let keep = format!("{container}:{}", self.command.chain.ifname);
@@ -124,7 +128,7 @@ impl Commands<'_> {
             arguments.push("--all".to_owned());
         }
         arguments.extend(self.plugin_directory());
-        done(self.run(&arguments)).map(drop)
+        arguments
     }
 }
 
@@ -169,10 +173,21 @@ impl Subject for Command {
         self.installed(world.plugin_directory()).del(target)
     }
 
-    fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed {
+    fn kill(
+        &self,
+        world: &World,
+        verb: Verb,
+        target: &Target,
+        valid: &[&str],
+        place: Place,
+    ) -> Killed {
+        let podwire = self.installed(world.plugin_directory());
         let mut command = std::process::Command::new(&self.program);
-        let verb = if verb == Verb::Add { "add" } else { "del" };
-        command.args(self.installed(world.plugin_directory()).arguments(verb, target));
+        command.args(match verb {
+            Verb::Add => podwire.arguments("add", target),
+            Verb::Del => podwire.arguments("del", target),
+            Verb::Gc => podwire.collection(valid),
+        });
         kill::run_and_kill(command, b"", place.call)
     }
 

@@ -44,11 +44,11 @@ pub(super) fn all(subject: &dyn Subject, world: &World, verb: Verb) -> Vec<Place
     for program in 0..subject.programs() {
         let netns = world.netns("count");
         let mut target = Target::new("count", netns.path());
-        if verb == Verb::Del {
+        if verb != Verb::Add {
             subject.add(world, &mut target).unwrap();
         }
         let nowhere = Place { program, call: u64::MAX };
-        match subject.kill(world, verb, &target, nowhere) {
+        match subject.kill(world, verb, &target, &[], nowhere) {
             Killed::Finished { calls, output } => {
                 output.success();
                 places.extend((1..=calls).map(|call| Place { program, call }));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use podwire_testkit::kill::Killed;
-use podwire_testkit::{GoPlugins, Output, Plugin, World};
+use podwire_testkit::{GoPlugins, Output, Plugin, Refusal, Refused, World};
 use serde_json::{Value, json};
 
 use super::place::Place;
@@ -147,33 +147,95 @@ impl Installed<'_> {
     /// # Errors
     /// What the plugin that failed said.
     pub fn gc(&self, valid: &[&str]) -> Result<(), Box<Output>> {
-        let valid: Vec<Value> = valid
-            .iter()
-            .map(|container| json!({"containerID": container, "ifname": self.chain.ifname}))
-            .collect();
         for index in 0..self.chain.plugins.len() {
-            let mut request = self.chain.request(index, None, None);
-            request["cni.dev/valid-attachments"] = valid.clone().into();
-            done(self.plugin(index, "GC").config(request).run())?;
+            done(self.collection(index, valid).run())?;
         }
         Ok(())
     }
 
-    fn kill(&self, verb: Verb, target: &Target, place: Place) -> Killed {
+    fn collection(&self, index: usize, valid: &[&str]) -> Plugin {
+        let valid = valid.iter();
+        let valid: Vec<Value> = valid
+            .map(|container| json!({"containerID": container, "ifname": self.chain.ifname}))
+            .collect();
+        let mut request = self.chain.request(index, None, None);
+        request["cni.dev/valid-attachments"] = valid.into();
+        self.plugin(index, "GC").config(request)
+    }
+
+    /// A verb of one plugin with one netlink request of it refused. For ADD the plugins
+    /// before it run as usual, for DEL those behind it; ADD sets the target's result.
+    ///
+    /// # Panics
+    /// When one of the others fails.
+    pub fn refuse(
+        &self,
+        verb: Verb,
+        target: &mut Target,
+        program: usize,
+        request: u64,
+        refusal: Refusal,
+    ) -> Refused {
+        let previous = self.up_to(verb, target, program);
+        let call = self.call(verb.as_str(), program, target, previous.as_ref());
+        let refused = call.refuse_at(request, refusal);
+        if verb == Verb::Add {
+            let is_done = refused.output.code == 0;
+            target.result = if is_done { Some(refused.output.json()) } else { previous };
+        }
+        refused
+    }
+
+    /// The plugins behind one that has run.
+    ///
+    /// # Errors
+    /// What the plugin that failed said.
+    pub fn add_rest(&self, target: &mut Target, program: usize) -> Result<(), Box<Output>> {
+        for index in program + 1..self.chain.plugins.len() {
+            let call = self.call("ADD", index, target, target.result.as_ref());
+            target.result = Some(done(call.run())?.json());
+        }
+        Ok(())
+    }
+
+    /// DEL of the plugins before one.
+    ///
+    /// # Errors
+    /// What the plugin that failed said.
+    pub fn del_before(&self, target: &Target, program: usize) -> Result<(), Box<Output>> {
+        for index in (0..program).rev() {
+            done(self.call("DEL", index, target, target.result.as_ref()).run())?;
+        }
+        Ok(())
+    }
+
+    fn kill(&self, verb: Verb, target: &Target, valid: &[&str], place: Place) -> Killed {
+        if verb == Verb::Gc {
+            for index in 0..place.program {
+                self.collection(index, valid).run().success();
+            }
+            return self.collection(place.program, valid).kill_at(place.call);
+        }
+        let previous = self.up_to(verb, target, place.program);
+        let call = self.call(verb.as_str(), place.program, target, previous.as_ref());
+        call.kill_at(place.call)
+    }
+
+    /// Runs what comes before a plugin in a verb; gives what it gets as prevResult.
+    fn up_to(&self, verb: Verb, target: &Target, program: usize) -> Option<Value> {
         let mut previous = None;
         if verb == Verb::Add {
-            for index in 0..place.program {
+            for index in 0..program {
                 let call = self.call("ADD", index, target, previous.as_ref());
                 previous = Some(call.run().success().json());
             }
         } else {
             previous.clone_from(&target.result);
-            for index in (place.program + 1..self.chain.plugins.len()).rev() {
+            for index in (program + 1..self.chain.plugins.len()).rev() {
                 self.call("DEL", index, target, previous.as_ref()).run().success();
             }
         }
-        let call = self.call(verb.as_str(), place.program, target, previous.as_ref());
-        call.kill_at(place.call)
+        previous
     }
 }
 
@@ -202,8 +264,15 @@ impl Subject for PluginChain {
         self.installed(world.plugin_directory()).del(target)
     }
 
-    fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed {
-        self.installed(world.plugin_directory()).kill(verb, target, place)
+    fn kill(
+        &self,
+        world: &World,
+        verb: Verb,
+        target: &Target,
+        valid: &[&str],
+        place: Place,
+    ) -> Killed {
+        self.installed(world.plugin_directory()).kill(verb, target, valid, place)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {

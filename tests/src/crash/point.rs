@@ -54,10 +54,12 @@ impl<'a> Stage<'a> {
         self.set(scene.host);
         let before = self.world.snapshot();
         let mut victim = self.container("victim");
-        if self.verb == Verb::Del {
+        if self.verb != Verb::Add {
             self.subject.add(self.world, &mut victim.target).unwrap();
         }
-        let call = match self.subject.kill(self.world, self.verb, &victim.target, place) {
+        let valid = self.valid(None);
+        let killed = self.subject.kill(self.world, self.verb, &victim.target, &valid, place);
+        let call = match killed {
             Killed::At { call, .. } => call,
             Killed::Finished { .. } => {
                 self.clear(Some(&victim.netns));
@@ -89,9 +91,7 @@ impl<'a> Stage<'a> {
                 Some(self.neighbour(by))
             }
         };
-        let mut valid: Vec<&str> = Vec::new();
-        valid.extend(neighbour.as_ref().map(|one| one.container.target.container.as_str()));
-        valid.extend(self.survivor.as_ref().map(|one| one.target.container.as_str()));
+        let valid = self.valid(neighbour.as_ref());
         let mut step = |name: &str, outcome: Result<(), Box<Output>>| {
             if let Err(output) = outcome {
                 faults.push(format!("{name} failed: {output:#?}"));
@@ -127,6 +127,13 @@ impl<'a> Stage<'a> {
             }
             None => {}
         }
+    }
+
+    /// The containers that are alive; the victim is not.
+    fn valid<'n>(&'n self, neighbour: Option<&'n Neighbour>) -> Vec<&'n str> {
+        let neighbour = neighbour.map(|one| one.container.target.container.as_str());
+        let survivor = self.survivor.as_ref().map(|one| one.target.container.as_str());
+        neighbour.into_iter().chain(survivor).collect()
     }
 
     fn compare(&self, before: &HostState, faults: &mut Vec<String>) {
@@ -251,7 +258,11 @@ fn words_of(target: &Target) -> Vec<String> {
     let result = target.result.as_ref().unwrap();
     for ip in result["ips"].as_array().into_iter().flatten() {
         let address = ip["address"].as_str().unwrap();
-        words.push(address.split('/').next().unwrap().to_owned());
+        let address = address.split('/').next().unwrap();
+        // Every container has the loopback's.
+        if !["127.0.0.1", "::1"].contains(&address) {
+            words.push(address.to_owned());
+        }
     }
     for interface in result["interfaces"].as_array().into_iter().flatten() {
         let name = interface["name"].as_str().unwrap();

@@ -15,6 +15,8 @@ pub enum Verb {
     Add,
     /// Detaching.
     Del,
+    /// Collecting the attachment as garbage.
+    Gc,
 }
 
 impl Verb {
@@ -23,6 +25,7 @@ impl Verb {
         match self {
             Self::Add => "ADD",
             Self::Del => "DEL",
+            Self::Gc => "GC",
         }
     }
 }
@@ -89,8 +92,16 @@ pub trait Subject: Sync {
     /// What the program that failed said.
     fn del(&self, world: &World, target: &Target) -> Result<(), Box<Output>>;
 
-    /// A verb that is killed at a place; what comes before runs as usual.
-    fn kill(&self, world: &World, verb: Verb, target: &Target, place: Place) -> Killed;
+    /// A verb that is killed at a place; what comes before runs as usual. `valid` is
+    /// what GC keeps.
+    fn kill(
+        &self,
+        world: &World,
+        verb: Verb,
+        target: &Target,
+        valid: &[&str],
+        place: Place,
+    ) -> Killed;
 
     /// Compares what is there with what ADD made.
     ///
