@@ -22,6 +22,7 @@ pub struct Kernel {
     /// Indexes of links on the host that this call has looked up or made.
     host_indexes: Vec<(String, u32)>,
     pair: Option<Pair>,
+    child: Option<Link>,
     shared_bridges: Option<FileLock>,
     own_bridges: Option<FileLock>,
 }
@@ -68,6 +69,7 @@ impl Kernel {
             home: None,
             host_indexes: Vec::new(),
             pair: None,
+            child: None,
             shared_bridges: None,
             own_bridges: None,
         })
@@ -205,6 +207,18 @@ impl Kernel {
         self.pair.as_ref().filter(|pair| pair.ifname == ifname)
     }
 
+    /// Spares later resources of this call the search for the interface that
+    /// it made in the container, where that is no end of a pair.
+    pub fn remember_child(&mut self, link: Link) {
+        self.child = Some(link);
+    }
+
+    /// The interface that this call made as `ifname` in the container, where
+    /// that is no end of a pair.
+    pub fn made_child(&self, ifname: &str) -> Option<&Link> {
+        self.child.as_ref().filter(|link| link.name == ifname)
+    }
+
     /// The index of the host end that this call made.
     pub(crate) fn pair_index(&self) -> Option<u32> {
         self.pair.as_ref().map(|pair| pair.host.index)
@@ -215,8 +229,9 @@ impl Kernel {
     /// # Errors
     /// It isn't, or the kernel refused to tell.
     pub fn container_index(&mut self, name: &str) -> Result<u32, Error> {
-        match self.made_pair(name) {
-            Some(pair) => Ok(pair.index),
+        let child = self.made_child(name).map(|link| link.index);
+        match self.made_pair(name).map(|pair| pair.index).or(child) {
+            Some(index) => Ok(index),
             None => Ok(self.container_link(name)?.index),
         }
     }

@@ -7,6 +7,7 @@
 
 pub mod bridge;
 pub mod bridge_port;
+pub mod child_link;
 pub mod gateway;
 pub mod host_end;
 pub mod interface;
@@ -19,5 +20,6 @@ pub mod veth;
 pub mod vlan_gateway;
 
 mod kernel;
+mod sandbox_path;
 
 pub use kernel::{Kernel, Pair, refused};

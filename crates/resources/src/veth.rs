@@ -7,7 +7,6 @@ use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource}
 use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
 use podwire_spec::result::CniResult;
-use podwire_sys::netns::NetNs;
 use podwire_sys::sysctl;
 use std::os::fd::AsFd;
 
@@ -16,6 +15,7 @@ use crate::host_end::{
     CANDIDATES, alias, find_by_owner, host_end_of, host_mac, host_name, is_ours,
 };
 use crate::kernel::{Kernel, Pair, delete, refused};
+use crate::sandbox_path;
 
 /// What a result of an earlier ADD says of the pair.
 #[derive(Debug, Clone, Default)]
@@ -230,7 +230,8 @@ impl Resource<Kernel> for Veth {
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
         let mut found = Vec::new();
         let inside_name = format!("interface {} in the container", self.ifname());
-        self.check_sandbox(kernel, &mut found)?;
+        let sandbox = self.recorded.sandbox.as_deref();
+        sandbox_path::compare(kernel, sandbox, self.ifname(), &mut found)?;
         let inside = kernel.container()?.link_by_name(self.ifname()).map_err(refused)?;
         let Some(inside) = inside else {
             found.push(Difference::missing(inside_name));
@@ -267,23 +268,6 @@ impl Resource<Kernel> for Veth {
 }
 
 impl Veth {
-    /// Two paths may name one namespace, and some plugins write no path at
-    /// all: only one that leads to another namespace is a difference (B022).
-    fn check_sandbox(&self, kernel: &Kernel, found: &mut Vec<Difference>) -> Result<(), Error> {
-        let Some(path) = self.recorded.sandbox.as_ref().filter(|path| path.starts_with('/')) else {
-            return Ok(());
-        };
-        let Ok(recorded) = NetNs::open(path) else { return Ok(()) };
-        let same = kernel.sandbox()?.is_same(&recorded).map_err(|error| {
-            Error::io(format!("comparing network namespace {path} with CNI_NETNS: {error}"))
-        })?;
-        if !same {
-            let name = format!("namespace of {} in prevResult", self.ifname());
-            found.push(Difference::new(name, "that of CNI_NETNS", path));
-        }
-        Ok(())
-    }
-
     fn check_host_end(
         &self,
         kernel: &mut Kernel,
