@@ -91,7 +91,7 @@ fn results_are_those_of_the_go_plugin() {
     }
 }
 
-/// B094: no ::1 is demanded where IPv6 is off.
+/// B094: no `::1` is demanded where IPv6 is off.
 #[test]
 fn b094_without_ipv6_there_is_only_one_address() {
     let world = World::new();

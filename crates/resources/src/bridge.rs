@@ -23,7 +23,9 @@ pub struct Bridge {
     pub vlan_filtering: bool,
     /// Promiscuous mode.
     pub promiscuous: bool,
-    /// Its MAC address as CHECK expects it.
+    /// Its MAC address as CHECK expects it. Matters only where containers
+    /// know it, as their gateway's: a bridge that was made without an address
+    /// takes its ports'.
     pub expected_mac: Option<String>,
     done: Done,
 }
@@ -60,7 +62,9 @@ impl Bridge {
         let unavailable = |error| Error { code: ErrorCode::Unavailable, ..error };
         let found = self.find(kernel).map_err(unavailable)?;
         match found {
-            Some(link) => self.require_filtering(&link).map_err(unavailable),
+            Some(link) => self
+                .require_filtering(&link)
+                .map_err(|error| unavailable(error.context(self.describe()))),
             None if self.vlan_filtering => kernel_filters_vlans().map_err(unavailable),
             None => Ok(()),
         }
@@ -187,12 +191,7 @@ impl Resource<Kernel> for Bridge {
         if !link.is_up() {
             found.push(Difference::new(&name, "up", "down"));
         }
-        let mac = link.mac.map(|mac| mac.to_string()).unwrap_or_default();
-        if let Some(expected) = self.expected_mac.as_ref().filter(|mac| !mac.is_empty())
-            && !expected.eq_ignore_ascii_case(&mac)
-        {
-            found.push(Difference::new(format!("{name}, MAC address"), expected, mac));
-        }
+        found.extend(mac_difference(&name, &link, self.expected_mac.as_deref()));
         // Only a missing mode is a difference: tcpdump sets it as well.
         if self.promiscuous && !is_promiscuous(&link) {
             found.push(Difference::new(format!("{name}, promiscuous mode"), "on", "off"));
@@ -247,6 +246,18 @@ fn kernel_filters_vlans() -> Result<(), Error> {
         Err(error) if error.is_unsupported() => Err(no_filtering()),
         outcome => outcome.map_err(refused),
     }
+}
+
+/// The difference of a link whose MAC address isn't the one of the record.
+pub(crate) fn mac_difference(
+    name: &str,
+    link: &Link,
+    expected: Option<&str>,
+) -> Option<Difference> {
+    let mac = link.mac.map(|mac| mac.to_string()).unwrap_or_default();
+    let expected = expected.filter(|wanted| !wanted.is_empty())?;
+    let differs = !expected.eq_ignore_ascii_case(&mac);
+    differs.then(|| Difference::new(format!("{name}, MAC address"), expected, mac))
 }
 
 /// VLANs were asked for and can't be had.

@@ -7,7 +7,7 @@ use podwire_netlink::route::{Change, Link};
 use podwire_plugin::{Belongs, Difference, Made, Resource, shorten};
 use podwire_spec::error::Error;
 
-use crate::bridge::{no_filtering, ports, random_mac, settings, somebody_joined};
+use crate::bridge::{mac_difference, no_filtering, ports, random_mac, settings, somebody_joined};
 use crate::kernel::{Kernel, delete, refused};
 use crate::port_vlans::PortVlans;
 
@@ -17,6 +17,8 @@ pub struct VlanGateway {
     bridge: String,
     vlan: u16,
     keep_default: bool,
+    /// Its MAC address as CHECK expects it.
+    pub expected_mac: Option<String>,
     created: bool,
     /// Who was plugged into the bridge before it was made.
     ports: Vec<u32>,
@@ -26,7 +28,14 @@ impl VlanGateway {
     /// The interface of one VLAN, whose port keeps the bridge's default VLAN
     /// beside it or not.
     pub fn new(bridge: &str, vlan: u16, keep_default: bool) -> Self {
-        Self { bridge: bridge.to_owned(), vlan, keep_default, created: false, ports: Vec::new() }
+        Self {
+            bridge: bridge.to_owned(),
+            vlan,
+            keep_default,
+            expected_mac: None,
+            created: false,
+            ports: Vec::new(),
+        }
     }
 
     /// Its name, as the reference plugins give it: `<bridge>.<vlan>`.
@@ -146,6 +155,7 @@ impl Resource<Kernel> for VlanGateway {
         if !link.is_up() {
             found.push(Difference::new(&name, "up", "down"));
         }
+        found.extend(mac_difference(&name, &link, self.expected_mac.as_deref()));
         // A missing bridge is the bridge's own difference.
         let Some(bridge) = kernel.host()?.link_by_name(&self.bridge).map_err(refused)? else {
             return Ok(found);

@@ -143,6 +143,22 @@ fn b065_changes_of_later_plugins_are_accepted() {
     assert_says(&said, &["eth0 in the container, MTU: expected 1400, found 1300"]);
 }
 
+/// A bridge that somebody made without a MAC address takes its ports': what
+/// matters only where containers know it as their gateway's.
+#[test]
+fn the_mac_address_of_a_bridge_that_is_no_gateway_may_change() {
+    let lab = Lab::new();
+    lab.ip("link add br0 type bridge");
+    let netns = lab.world.netns("c1");
+    let result = lab.add(&netns, &layer2());
+    for name in ["c2", "c3", "c4", "c5"] {
+        lab.add(&lab.world.netns(name), &layer2());
+        lab.check(&netns, &layer2(), &result).success();
+    }
+    lab.ip("link set br0 address 02:00:00:00:00:09");
+    lab.check(&netns, &layer2(), &result).success();
+}
+
 /// B065: sbr and vrf move routes to tables of their own.
 #[test]
 fn b065_routes_may_have_moved_to_another_table() {

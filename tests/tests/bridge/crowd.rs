@@ -43,14 +43,14 @@ fn fifty_first_adds_make_one_bridge() {
     }
 }
 
-/// A hundred at once, added and removed, over and over.
+/// A hundred at once, added and removed, ten times.
 #[test]
 fn a_hundred_come_and_go_and_leave_nothing() {
     let lab = Lab::new();
     let before = lab.world.snapshot();
     let config = with(&pods(), &json!({"ipMasq": true, "hairpinMode": true}));
     let mut all = containers(&lab.world, 100, &config);
-    for _ in 0..3 {
+    for _ in 0..10 {
         let results = all_at_once(&lab, "ADD", &all);
         let addresses: BTreeSet<_> =
             results.iter().map(|result| result["ips"][0]["address"].to_string()).collect();

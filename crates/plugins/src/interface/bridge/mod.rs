@@ -97,7 +97,12 @@ impl Inventory for Bridge {
         let gateways = gateways(config, result, ifname);
         let forwarding = Forwarding::of(gateways.addresses.iter().map(ipnet::IpNet::addr));
         if let Some(vlan) = config.vlan_gateway() {
-            plan.push(Box::new(VlanGateway::new(&config.bridge, vlan, keeps_default(config))));
+            let mut gateway = VlanGateway::new(&config.bridge, vlan, keeps_default(config));
+            if facts.operation == Operation::Check {
+                let name = VlanGateway::name(&config.bridge, vlan);
+                gateway.expected_mac = recorded_mac(facts, &name);
+            }
+            plan.push(Box::new(gateway));
         }
         if !gateways.addresses.is_empty() {
             plan.push(Box::new(gateways));
@@ -179,10 +184,16 @@ fn bridge_link(config: &Config, facts: &Facts<'_>) -> BridgeLink {
     link.mtu = config.mtu;
     link.vlan_filtering = config.vlans.is_some();
     link.promiscuous = config.promiscuous;
-    let mut recorded = facts.result.into_iter().flat_map(CniResult::host_interfaces);
-    let recorded = recorded.find(|interface| interface.name == config.bridge);
-    link.expected_mac = recorded.and_then(|interface| interface.mac.clone());
+    if config.gateway > Gateway::None && config.vlan_gateway().is_none() {
+        link.expected_mac = recorded_mac(facts, &config.bridge);
+    }
     link
+}
+
+/// The MAC address that prevResult has for an interface of the host.
+fn recorded_mac(facts: &Facts<'_>, name: &str) -> Option<String> {
+    let mut interfaces = facts.result.into_iter().flat_map(CniResult::host_interfaces);
+    interfaces.find(|interface| interface.name == name)?.mac.clone()
 }
 
 /// The container's end. Without addresses its switches are left to whoever
