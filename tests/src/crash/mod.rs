@@ -11,6 +11,7 @@
 //! Everything is counted, nothing is random: a run can be repeated, and a leak's
 //! description names the place to kill at.
 
+mod boot;
 mod chains;
 mod command;
 mod crowd;
@@ -23,6 +24,7 @@ mod report;
 mod scene;
 mod subject;
 
+pub use boot::Boots;
 pub use chains::{all, bridge, loopback, masquerade, portmap};
 pub use command::{Command, Commands};
 pub use crowd::Crowd;

@@ -3,20 +3,20 @@
 use podwire_testkit::kill::{Killed, SystemCall};
 use podwire_testkit::{HostState, Netns, Output, World};
 
+use super::boot::Boots;
 use super::left::left;
 use super::place::Place;
 use super::scene::{Fate, Host, Record, Recovery, Scene, Stranger};
 use super::subject::{Subject, Target, Verb, done};
-
-/// Sysctls that are switched off again for a fresh host.
-const FORWARDING: [&[&str]; 2] =
-    [&["net", "ipv4", "ip_forward"], &["net", "ipv6", "conf", "all", "forwarding"]];
 
 /// A world in which one kill after the other is made.
 pub(super) struct Stage<'a> {
     subject: &'a dyn Subject,
     world: &'a World,
     verb: Verb,
+    boots: Boots<'a>,
+    /// The host before anything was done.
+    blank: HostState,
     /// A namespace that nothing was done in.
     untouched: HostState,
     /// The container that is on the host all the time.
@@ -42,7 +42,10 @@ impl<'a> Stage<'a> {
         let netns = world.netns("untouched");
         let untouched = netns.snapshot();
         netns.remove();
-        Self { subject, world, verb, untouched, survivor: None }
+        let boots = Boots::new(world);
+        boots.renew();
+        let blank = world.snapshot();
+        Self { subject, world, verb, boots, blank, untouched, survivor: None }
     }
 
     /// Makes one kill and recovers. `None` if the program ended before.
@@ -52,7 +55,10 @@ impl<'a> Stage<'a> {
         scene: Scene,
     ) -> Option<(SystemCall, Vec<String>)> {
         self.set(scene.host);
-        let before = self.world.snapshot();
+        let before = match scene.fate {
+            Fate::Rebooted => self.blank.clone(),
+            _ => self.world.snapshot(),
+        };
         let mut victim = self.container("victim");
         if self.verb != Verb::Add {
             self.subject.add(self.world, &mut victim.target).unwrap();
@@ -62,7 +68,7 @@ impl<'a> Stage<'a> {
         let call = match killed {
             Killed::At { call, .. } => call,
             Killed::Finished { .. } => {
-                self.clear(Some(&victim.netns));
+                self.clear();
                 return None;
             }
         };
@@ -70,17 +76,24 @@ impl<'a> Stage<'a> {
         self.recover(&mut victim, scene, &mut faults);
         self.compare(&before, &mut faults);
         if !faults.is_empty() {
-            self.clear(None);
+            self.clear();
         }
         Some((call, faults))
     }
 
-    fn recover(&self, victim: &mut Container, scene: Scene, faults: &mut Vec<String>) {
+    fn recover(&mut self, victim: &mut Container, scene: Scene, faults: &mut Vec<String>) {
         if scene.record == Record::Lost {
             self.subject.forget(&mut victim.target);
         }
         let neighbour = match scene.fate {
             Fate::Kept => None,
+            Fate::Rebooted => {
+                self.subject.settle();
+                self.survivor = None;
+                self.boots.reboot();
+                self.attach_next(faults);
+                None
+            }
             Fate::Removed => {
                 victim.netns.remove();
                 None
@@ -102,7 +115,7 @@ impl<'a> Stage<'a> {
             // The second one comes from a runtime that knows that the sandbox is gone.
             let again = match scene.fate {
                 Fate::Removed => victim.target.clone().without_netns(),
-                Fate::Kept | Fate::Replaced(_) => victim.target.clone(),
+                Fate::Kept | Fate::Replaced(_) | Fate::Rebooted => victim.target.clone(),
             };
             step("the second DEL", self.subject.del(self.world, &again));
         }
@@ -127,6 +140,20 @@ impl<'a> Stage<'a> {
             }
             None => {}
         }
+    }
+
+    /// The first container after a boot finds the host usable.
+    fn attach_next(&self, faults: &mut Vec<String>) {
+        let mut next = self.container("next");
+        let outcome = self
+            .subject
+            .add(self.world, &mut next.target)
+            .and_then(|()| self.subject.check(self.world, &next.target))
+            .and_then(|()| self.subject.del(self.world, &next.target));
+        if let Err(output) = outcome {
+            faults.push(format!("attaching after the boot failed: {output:#?}"));
+        }
+        next.netns.remove();
     }
 
     /// The containers that are alive; the victim is not.
@@ -210,7 +237,7 @@ impl<'a> Stage<'a> {
 
     fn set(&mut self, host: Host) {
         match host {
-            Host::Fresh => self.clear(None),
+            Host::Fresh => self.clear(),
             Host::InUse if self.survivor.is_none() => {
                 let mut survivor = self.container("survivor");
                 self.subject.add(self.world, &mut survivor.target).unwrap();
@@ -220,35 +247,10 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Makes the host as it was when the world was new.
-    fn clear(&mut self, victim: Option<&Netns>) {
-        if let Some(victim) = victim {
-            victim.remove();
-        }
-        if let Some(survivor) = self.survivor.take() {
-            survivor.netns.remove();
-        }
-        if std::path::Path::new("/run/netns/victim").exists() {
-            self.world.try_exec(&["ip", "netns", "del", "victim"]);
-        }
+    fn clear(&mut self) {
+        self.survivor = None;
         self.subject.settle();
-        let links = self.world.ip_json(&["link", "show"]);
-        for link in links.as_array().unwrap() {
-            let name = link["ifname"].as_str().unwrap();
-            if name != "lo" {
-                // It may go by itself, with its other end.
-                self.world.try_exec(&["ip", "link", "del", name]);
-            }
-        }
-        self.world.exec(&["nft", "flush", "ruleset"]);
-        for key in FORWARDING {
-            podwire_sys::sysctl::write(key, "0").unwrap();
-        }
-        for directory in ["/var/lib/cni", "/run/podwire"] {
-            for entry in std::fs::read_dir(directory).into_iter().flatten() {
-                std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
-            }
-        }
+        self.boots.renew();
     }
 }
 

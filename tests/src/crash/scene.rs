@@ -11,6 +11,8 @@ pub enum Fate {
     Removed,
     /// It is gone, and another container's lies at its path.
     Replaced(Stranger),
+    /// It is gone with everything that the kernel knew: the machine was booted again.
+    Rebooted,
 }
 
 /// Who attached the container whose namespace lies at the old path.
@@ -66,20 +68,20 @@ impl Scene {
     /// The scenes in an order in which neighbours differ in as much as possible, so
     /// that few places see many of them. Go strangers are in it where `has_go`.
     pub fn all(has_go: bool) -> Vec<Self> {
-        use Recovery::{Collection, Del};
-        let other = if has_go { Stranger::Go } else { Stranger::Ours };
-        let fates = |number: usize| match number % 3 {
+        let go = if has_go { Stranger::Go } else { Stranger::Ours };
+        let is_set = |number: usize, bit: usize| (number / bit) % 2 == 1;
+        let fates = |number: usize| match number % 4 {
             0 => Fate::Kept,
             1 => Fate::Removed,
-            _ if number.is_multiple_of(2) => Fate::Replaced(other),
-            _ => Fate::Replaced(Stranger::Ours),
+            2 => Fate::Replaced(if is_set(number, 8) { Stranger::Ours } else { go }),
+            _ => Fate::Rebooted,
         };
-        (0..24)
+        (0..80)
             .map(|number| Self {
                 fate: fates(number),
-                host: if (number / 3) % 2 == 0 { Host::Fresh } else { Host::InUse },
-                recovery: if number % 4 == 3 { Collection } else { Del },
-                record: if (number / 6) % 2 == 0 { Record::Kept } else { Record::Lost },
+                host: if is_set(number, 4) { Host::InUse } else { Host::Fresh },
+                recovery: if number % 5 == 4 { Recovery::Collection } else { Recovery::Del },
+                record: if is_set(number, 16) { Record::Lost } else { Record::Kept },
             })
             .collect()
     }
@@ -92,6 +94,7 @@ impl fmt::Display for Scene {
             Fate::Removed => "namespace removed",
             Fate::Replaced(Stranger::Ours) => "namespace replaced by ours",
             Fate::Replaced(Stranger::Go) => "namespace replaced by Go's",
+            Fate::Rebooted => "rebooted",
         };
         let host = match self.host {
             Host::Fresh => "first on the host",
@@ -121,6 +124,7 @@ mod tests {
             Fate::Removed,
             Fate::Replaced(Stranger::Ours),
             Fate::Replaced(Stranger::Go),
+            Fate::Rebooted,
         ] {
             let with = |wanted: &dyn Fn(&Scene) -> bool| {
                 scenes.iter().any(|scene| scene.fate == fate && wanted(scene))

@@ -1,0 +1,83 @@
+//! Booting a world again: what the kernel knew is gone, what lay on the disk is not.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use podwire_testkit::World;
+
+/// Where the kernel says which boot this is.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Sysctls that plugins switch on.
+const FORWARDING: [&[&str]; 2] =
+    [&["net", "ipv4", "ip_forward"], &["net", "ipv6", "conf", "all", "forwarding"]];
+
+/// A world's boots. The kernel's boot id is covered by a file of ours in the world's
+/// own mount namespace.
+pub struct Boots<'a> {
+    world: &'a World,
+    path: PathBuf,
+    count: Cell<u64>,
+}
+
+impl<'a> Boots<'a> {
+    /// The first boot.
+    pub fn new(world: &'a World) -> Self {
+        let boots = Self { world, path: world.write("boot_id", ""), count: Cell::new(0) };
+        boots.next_id();
+        podwire_sys::mount::bind(&boots.path, Path::new(BOOT_ID)).unwrap();
+        boots
+    }
+
+    /// The next boot: other id, nothing in the kernel, nothing in /run, and all files
+    /// older than the boot.
+    pub fn reboot(&self) {
+        self.clear_kernel();
+        remove_below("/run/podwire");
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_hours(24);
+        let files = podwire_sys::file::walk_regular_files(Path::new("/var/lib/cni"), 8, 100_000);
+        for path in files.unwrap() {
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(long_ago).unwrap();
+        }
+        self.next_id();
+    }
+
+    /// Makes the world as it was when it was new.
+    pub fn renew(&self) {
+        self.clear_kernel();
+        remove_below("/run/podwire");
+        remove_below("/var/lib/cni");
+    }
+
+    fn next_id(&self) {
+        self.count.set(self.count.get() + 1);
+        // In place: it is mounted.
+        let id = format!("00000000-1111-2222-3333-{:012}\n", self.count.get());
+        std::fs::write(&self.path, id).unwrap();
+    }
+
+    fn clear_kernel(&self) {
+        for entry in std::fs::read_dir("/run/netns").unwrap() {
+            podwire_sys::netns::NamedNetNs::remove(entry.unwrap().path()).unwrap();
+        }
+        let links = self.world.ip_json(&["link", "show"]);
+        for link in links.as_array().unwrap() {
+            let name = link["ifname"].as_str().unwrap();
+            if name != "lo" {
+                // It may go by itself, with its other end.
+                self.world.try_exec(&["ip", "link", "del", name]);
+            }
+        }
+        self.world.exec(&["nft", "flush", "ruleset"]);
+        for key in FORWARDING {
+            podwire_sys::sysctl::write(key, "0").unwrap();
+        }
+    }
+}
+
+fn remove_below(directory: &str) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
+        std::fs::remove_dir_all(entry.unwrap().path()).unwrap();
+    }
+}
