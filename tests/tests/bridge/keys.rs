@@ -238,17 +238,26 @@ fn an_address_without_gateway_gets_the_first_of_its_subnet() {
     assert_eq!(result["ips"][1]["gateway"], "fd00:3::1");
 }
 
+/// The quickest of several ADDs: a busy machine says nothing about waiting.
+fn quickest_add(lab: &Lab, config: &Value) -> u128 {
+    let add = |number: u32| {
+        let netns = lab.world.netns(&format!("quick{number}"));
+        let started = Instant::now();
+        lab.add(&netns, config);
+        started.elapsed().as_millis()
+    };
+    (0..5).map(add).min().unwrap()
+}
+
 /// B098: usable at once, and no wait.
 #[test]
 fn b098_ipv6_addresses_are_usable_when_add_returns() {
     let lab = Lab::new();
     let netns = lab.world.netns("c1");
-    lab.add(&lab.world.netns("warm"), &dual());
-    let started = Instant::now();
     lab.add(&netns, &dual());
-    let took = started.elapsed();
-    assert!(took.as_millis() < 300, "{took:?}");
-    netns.run(|| std::net::TcpListener::bind("[fd00:1::3]:80")).unwrap();
+    netns_bind(&netns, "[fd00:1::2]:80");
+    let took = quickest_add(&lab, &dual());
+    assert!(took < 300, "{took} ms");
 }
 
 /// B098: with detection, ADD waits for it; a duplicate fails and is undone.
@@ -266,6 +275,31 @@ fn b098_a_duplicate_is_found_where_detection_is_asked_for() {
     assert!(error["msg"].as_str().unwrap().contains("fd00:1::5"), "{error}");
     lab.world.snapshot().since(&before).assert_empty();
     assert_eq!(two.ip_json(&["link"]).as_array().unwrap().len(), 1);
+}
+
+/// Only IPv6 has something to wait for.
+#[test]
+fn b098_detection_costs_ipv4_nothing() {
+    let lab = Lab::new();
+    let took = quickest_add(&lab, &with(&pods(), &json!({"enabledad": true})));
+    assert!(took < 300, "{took} ms");
+}
+
+/// `CNI_NETNS_OVERRIDE`: an interface in the host's own namespace, for those
+/// who mean it.
+#[test]
+fn the_hosts_own_namespace_can_be_asked_for() {
+    let lab = Lab::new();
+    let host = lab.world.host();
+    let call = |verb: &str, config: &Value| {
+        let call = lab.call(verb, host, config).ifname("inner0");
+        call.env("CNI_NETNS_OVERRIDE", "1").run()
+    };
+    let result = call("ADD", &layer2()).success().json();
+    assert!(lab.has_link("inner0"));
+    call("CHECK", &crate::lab::with_prev(&layer2(), &result)).success();
+    call("DEL", &layer2()).success();
+    assert_eq!(lab.links(), ["br0"]);
 }
 
 fn netns_bind(netns: &podwire_testkit::Netns, address: &str) {

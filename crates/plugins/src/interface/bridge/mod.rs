@@ -114,7 +114,8 @@ impl Inventory for Bridge {
         }
         if !config.container_interface_disabled {
             plan.push(Box::new(PortUp { ifname: ifname.to_owned() }));
-            if config.duplicate_address_detection && config.has_ipam {
+            let has_ipv6 = result.ips.iter().any(|ip| ip.address.addr().is_ipv6());
+            if config.duplicate_address_detection && has_ipv6 {
                 plan.push(Box::new(Settled { ifname: ifname.to_owned() }));
             }
         }
