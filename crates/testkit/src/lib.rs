@@ -28,6 +28,7 @@
 
 mod command;
 pub mod fake;
+mod kernel;
 pub mod kill;
 mod peers;
 mod plugin;
@@ -36,6 +37,7 @@ pub mod state;
 mod world;
 
 pub use command::Output;
+pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};
 pub use peers::{GoPlugins, libcni_client};
 pub use plugin::Plugin;

@@ -63,9 +63,15 @@ pub(super) fn links(state: &mut HostState) {
     }
 }
 
+/// The families that this kernel has, as options of `ip`; IPv6 may have been
+/// switched off when it was booted.
+fn families() -> &'static [&'static str] {
+    if Path::new("/proc/sys/net/ipv6/conf").exists() { &["-4", "-6"] } else { &["-4"] }
+}
+
 #[track_caller]
 pub(super) fn routes(state: &mut HostState) {
-    for family in ["-4", "-6"] {
+    for &family in families() {
         for mut route in list(&["ip", "-j", family, "route", "show", "table", "all"]) {
             let Some(object) = route.as_object_mut() else { continue };
             // Set by the kernel as links come and go.
@@ -87,7 +93,7 @@ pub(super) fn routes(state: &mut HostState) {
 
 #[track_caller]
 pub(super) fn rules(state: &mut HostState) {
-    for family in ["-4", "-6"] {
+    for &family in families() {
         for rule in list(&["ip", "-j", family, "rule", "show"]) {
             state.add(format!("rule {family} {}", rule["priority"]), rule.to_string());
         }
