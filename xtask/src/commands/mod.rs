@@ -10,6 +10,7 @@ mod peers;
 mod setup;
 mod test;
 mod tidy;
+mod vmtest;
 
 use crate::Result;
 
@@ -32,7 +33,7 @@ pub(crate) const ALL: &[Command] = &[
     },
     Command {
         name: "test",
-        about: "everything that CI runs, on a fresh machine; --fast leaves out peers and cargo-deny",
+        about: "everything that CI runs, on a fresh machine; --fast leaves out the slow steps",
         run: test::run,
     },
     Command {
@@ -56,6 +57,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "bench",
         about: "[ROUNDS]: podwire, the Go plugins and the kernel's floor side by side",
         run: bench::run,
+    },
+    Command {
+        name: "vmtest",
+        about: "tests on other kernels; --kernel 6.1|6.1-without-ipv6|6.12, --filter TEST, --refresh",
+        run: vmtest::run,
     },
     Command { name: "tidy", about: "the rules that a compiler can't hold", run: tidy::run },
     Command {

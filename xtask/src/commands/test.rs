@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{build, no_more, peers, setup, take_switch, tidy};
+use super::{build, no_more, peers, setup, take_switch, tidy, vmtest};
 use crate::process::{cargo, command, run as run_process, succeeds};
 use crate::{Result, workspace};
 
@@ -21,10 +21,11 @@ const STEPS: &[Step] = &[
     ("programs", programs),
     ("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", tests),
+    ("vmtest", other_kernels),
 ];
 
 /// What `--fast` leaves out.
-const SLOW: &[&str] = &["peers", "deny"];
+const SLOW: &[&str] = &["peers", "deny", "vmtest"];
 
 /// Runs every step, also after a failure, and ends with a table.
 ///
@@ -121,4 +122,12 @@ fn tests() -> Result<()> {
             .args(["nextest", "run", "--workspace", "--no-tests", "fail"])
             .env("PODWIRE_PEERS_DIR", workspace::peers()),
     )
+}
+
+fn other_kernels() -> Result<()> {
+    if cfg!(target_arch = "x86_64") {
+        return vmtest::run(&[]);
+    }
+    println!("  WARNING: other kernels NOT tested: the virtual machine is of x86_64 only");
+    Ok(())
 }

@@ -1,0 +1,164 @@
+//! The virtual machine: an emulated processor, memory, a serial line.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::kernel::Kernel;
+use super::report::Line;
+use crate::Result;
+use crate::process::command;
+
+/// A start takes four seconds, on a busy machine some twenty.
+const START: Duration = Duration::from_mins(2);
+/// Longer than the deadline of a test in the guest.
+const SILENCE: Duration = Duration::from_mins(3);
+
+/// What became of a boot.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// The kernel, if it started.
+    pub(super) release: Option<String>,
+    /// How many tests passed.
+    pub(super) passed: usize,
+    /// The names of those that failed.
+    pub(super) failed: Vec<String>,
+    /// Whether the guest said that it was through.
+    pub(super) ended: bool,
+    /// The last lines that were not of the report, for messages.
+    pub(super) last: Vec<String>,
+}
+
+/// Boots and lets the guest run its tests; shows what it says.
+///
+/// # Errors
+/// When the emulator can't be started. A guest that hangs is killed, and its
+/// outcome shows it.
+pub(super) fn boot(kernel: &Kernel, image: &Path, parameters: &str) -> Result<Outcome> {
+    // Software emulation everywhere: the same on a laptop and on a build
+    // machine that is a virtual machine itself.
+    let mut emulator = command("qemu-system-x86_64");
+    emulator
+        .args(["-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "2", "-m", "2048"])
+        .args(["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"])
+        .arg("-kernel")
+        .arg(&kernel.image)
+        .arg("-initrd")
+        .arg(image)
+        .arg("-append")
+        .arg(format!("console=ttyS0 quiet panic=-1 mitigations=off {parameters}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let child =
+        emulator.spawn().map_err(|error| format!("qemu-system-x86_64: {error}; run setup"))?;
+    let mut running = Running(child);
+    let serial = running.0.stdout.take().ok_or("no serial line")?;
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || read_lines(serial, &sender));
+    Ok(follow(&lines))
+}
+
+/// Sends line after line, whatever bytes they hold, until there is an end on
+/// either side.
+fn read_lines(serial: impl Read, sender: &mpsc::Sender<String>) {
+    let mut serial = BufReader::new(serial);
+    let mut bytes = Vec::new();
+    while serial.read_until(b'\n', &mut bytes).is_ok_and(|read| read > 0) {
+        let line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        if sender.send(line).is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+fn follow(lines: &mpsc::Receiver<String>) -> Outcome {
+    let mut outcome = Outcome::default();
+    let started = Instant::now();
+    loop {
+        let patience = if outcome.release.is_some() {
+            SILENCE
+        } else {
+            START.saturating_sub(started.elapsed())
+        };
+        match lines.recv_timeout(patience) {
+            Ok(line) => take(&mut outcome, line, started),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return outcome,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                println!("  the guest says nothing; killed after {:?}", started.elapsed());
+                return outcome;
+            }
+        }
+    }
+}
+
+fn take(outcome: &mut Outcome, line: String, started: Instant) {
+    match Line::parse(&line) {
+        Some(Line::Up { release }) => {
+            println!("  kernel {release} up after {:.1} s", started.elapsed().as_secs_f64());
+            outcome.release = Some(release);
+        }
+        Some(Line::Passed { name, milliseconds }) => {
+            println!("  PASS {milliseconds:>6} ms  {name}");
+            outcome.passed += 1;
+        }
+        Some(Line::Failed { name, milliseconds }) => {
+            println!("  FAIL {milliseconds:>6} ms  {name}");
+            outcome.failed.push(name);
+        }
+        Some(Line::End) => outcome.ended = true,
+        None => {
+            if outcome.release.is_some() {
+                println!("  | {line}");
+            }
+            outcome.last.push(line);
+            if outcome.last.len() > 20 {
+                outcome.last.remove(0);
+            }
+        }
+    }
+}
+
+/// An emulator that doesn't outlive its use.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Already gone, in the usual case.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::{follow, read_lines};
+
+    fn outcome(serial: &str) -> super::Outcome {
+        let (sender, lines) = mpsc::channel();
+        read_lines(serial.as_bytes(), &sender);
+        drop(sender);
+        follow(&lines)
+    }
+
+    #[test]
+    fn an_outcome_counts_what_the_guest_reports() {
+        let outcome =
+            outcome("noise\r\n@vm up 6.1\r\n@vm passed 1 a b\r\n@vm failed 2 c d\r\n@vm end\r\n");
+        assert_eq!(outcome.release.as_deref(), Some("6.1"));
+        assert_eq!(outcome.passed, 1);
+        assert_eq!(outcome.failed, ["c d"]);
+        assert!(outcome.ended);
+    }
+
+    #[test]
+    fn a_guest_that_dies_has_not_ended() {
+        let outcome = outcome("@vm up 6.1\r\n@vm passed 1 a b\r\nKernel panic");
+        assert!(!outcome.ended);
+        assert_eq!(outcome.last, ["Kernel panic"]);
+    }
+}
