@@ -22,6 +22,7 @@
 mod container;
 pub mod crash;
 pub mod differential;
+pub mod lab;
 mod libcni;
 mod node;
 pub mod normal;

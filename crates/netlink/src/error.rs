@@ -140,6 +140,11 @@ impl Error {
         self.refused() == Some(Errno::EXIST)
     }
 
+    /// Whether an argument makes no sense to the kernel (`EINVAL`).
+    pub fn is_invalid(&self) -> bool {
+        self.refused() == Some(Errno::INVAL)
+    }
+
     /// Whether the object is in use (`EBUSY`).
     pub fn is_busy(&self) -> bool {
         self.refused() == Some(Errno::BUSY)

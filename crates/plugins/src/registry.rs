@@ -4,10 +4,17 @@ use podwire_plugin::{Inventoried, Registry};
 
 use crate::interface::bridge::Bridge;
 use crate::interface::loopback::Loopback;
+use crate::interface::ptp::Ptp;
 use crate::ipam::{HostLocal, Static};
 use crate::meta::portmap::Portmap;
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
-pub static PLUGINS: &Registry =
-    &[&Inventoried(Bridge), &HostLocal, &Inventoried(Loopback), &Inventoried(Portmap), &Static];
+pub static PLUGINS: &Registry = &[
+    &Inventoried(Bridge),
+    &HostLocal,
+    &Inventoried(Loopback),
+    &Inventoried(Portmap),
+    &Inventoried(Ptp),
+    &Static,
+];

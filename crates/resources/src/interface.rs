@@ -44,6 +44,8 @@ pub struct Interface {
     pub announce: bool,
     /// Leave it down.
     pub down: bool,
+    /// Let the kernel make a route to each address's subnet.
+    pub prefix_routes: bool,
 }
 
 impl Interface {
@@ -92,6 +94,7 @@ impl Interface {
             duplicate_detection: DuplicateDetection::Off,
             announce: true,
             down: false,
+            prefix_routes: true,
         }
     }
 
@@ -155,6 +158,7 @@ impl Resource<Kernel> for Interface {
             .iter()
             .map(|address| {
                 let add = AddAddress::new(device, *address);
+                let add = if self.prefix_routes { add } else { add.no_prefix_route() };
                 match self.duplicate_detection {
                     DuplicateDetection::Off => add.no_dad(),
                     _ => add,

@@ -10,6 +10,7 @@ pub mod bridge_port;
 pub mod child_link;
 pub mod gateway;
 pub mod host_end;
+pub mod host_route;
 pub mod interface;
 pub mod loopback;
 pub mod masquerade;

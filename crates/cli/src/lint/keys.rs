@@ -90,6 +90,8 @@ const PORTMAP: Shape = Shape {
     nested: &[],
 };
 
+const PTP: Shape = Shape { plain: &["ipMasq", "ipMasqBackend", "mtu"], nested: &[("dns", &DNS)] };
+
 const RANGE: Shape =
     Shape { plain: &["subnet", "rangeStart", "rangeEnd", "gateway", "exclude"], nested: &[] };
 
@@ -123,6 +125,7 @@ pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
         "bridge" => Some(&BRIDGE),
         "loopback" => Some(&LOOPBACK),
         "portmap" => Some(&PORTMAP),
+        "ptp" => Some(&PTP),
         _ => None,
     }
 }

@@ -33,6 +33,7 @@ const IFLA_PROMISCUITY: u16 = 30;
 pub(crate) const IFLA_NUM_TX_QUEUES: u16 = 31;
 pub(crate) const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_TARGET_NETNSID: u16 = 46;
 const IFLA_MIN_MTU: u16 = 50;
 const IFLA_MAX_MTU: u16 = 51;
 const IFLA_ALLMULTI: u16 = 61;
@@ -317,6 +318,37 @@ impl RouteSocket {
         match found {
             Ok(link) => Ok(Some(link)),
             Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the namespace of this number ([`Link::parent_namespace`]) can
+    /// still be entered by somebody. The kernel takes its time with the links
+    /// of one that can't, and looks nothing up in it meanwhile.
+    ///
+    /// # Errors
+    /// The exchange failed; or we may not look into that namespace, which says
+    /// nothing about it.
+    pub fn is_namespace_alive(&mut self, number: i32) -> Result<bool, Error> {
+        if number < 0 {
+            return Ok(false);
+        }
+        // Its loopback.
+        let device = Device::new(1, "");
+        let found = self.socket.fetch(
+            Subject::new("looking into the namespace of", &device),
+            RTM_GETLINK,
+            |body| {
+                encode_question(body, device);
+                body.u32(IFLA_TARGET_NETNSID, number.cast_unsigned());
+            },
+            |reply| Link::decode(reply.payload),
+        );
+        match found {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(true),
+            // rtnl_get_net_ns_capable() finds only namespaces that are in use.
+            Err(error) if error.is_invalid() => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -2,5 +2,7 @@
 
 pub mod bridge;
 pub mod loopback;
+pub mod ptp;
 
 mod dns;
+mod keys;

@@ -3,7 +3,6 @@
 
 use podwire_netlink::route::MacAddress;
 use podwire_plugin::Request;
-use podwire_resources::masquerade::Backend;
 use podwire_resources::vlan_gateway::VlanGateway;
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::id::IfName;
@@ -12,6 +11,7 @@ use podwire_spec::operation::Operation;
 use podwire_spec::result::Dns;
 
 use super::vlan::{self, Vlans};
+use crate::interface::keys::{self, flag};
 
 /// A bridge network's configuration.
 #[derive(Debug, Clone, Default)]
@@ -85,13 +85,12 @@ impl Config {
 
     fn strict(request: &Request<'_>) -> Result<Self, Error> {
         let object = request.object();
-        let mtu = object.integer::<i64>("mtu")?.unwrap_or(0);
         let config = Self {
             bridge: bridge_name(object)?,
             gateway: gateway(object)?,
             force_address: flag(object, "forceAddress")?,
-            masquerade: masquerade(object)?,
-            mtu: positive(mtu, "mtu")?,
+            masquerade: keys::masquerade(object)?,
+            mtu: keys::mtu(object)?,
             hairpin: flag(object, "hairpinMode")?,
             promiscuous: flag(object, "promiscMode")?,
             vlans: vlan::parse(object)?,
@@ -101,7 +100,7 @@ impl Config {
             port_isolation: flag(object, "portIsolation")?,
             has_ipam: !request.config.ipam_type.is_empty(),
             dns: request.config.dns.clone(),
-            mac: mac(request)?,
+            mac: keys::mac(request, None)?,
         };
         config.validate()?;
         Ok(config)
@@ -141,21 +140,6 @@ impl Config {
     }
 }
 
-fn flag(object: &Object<'_>, key: &str) -> Result<bool, Error> {
-    Ok(object.boolean(key)?.unwrap_or(false))
-}
-
-/// `ipMasqBackend` names one of the reference's two ways, which are one here;
-/// a name that is neither is a mistake.
-fn masquerade(object: &Object<'_>) -> Result<bool, Error> {
-    let wanted = flag(object, "ipMasq")?;
-    let backend = object.text_of("ipMasqBackend")?;
-    if wanted {
-        Backend::parse(backend.as_deref())?;
-    }
-    Ok(wanted)
-}
-
 fn bridge_name(object: &Object<'_>) -> Result<String, Error> {
     let name = object.string("bridge")?.unwrap_or("cni0".into());
     IfName::parse(&name).map_err(|error| Error {
@@ -173,46 +157,4 @@ fn gateway(object: &Object<'_>) -> Result<Gateway, Error> {
     } else {
         Gateway::None
     })
-}
-
-/// A size of which 0 means the kernel's own.
-fn positive(number: i64, key: &str) -> Result<Option<u32>, Error> {
-    match u32::try_from(number) {
-        Ok(0) => Ok(None),
-        Ok(number) if number <= MTU_LIMIT => Ok(Some(number)),
-        _ => Err(Error::config(format!("{key}: {number} is not between 0 and {MTU_LIMIT}"))),
-    }
-}
-
-/// The largest MTU a bridge takes (`ETH_MAX_MTU`, `linux/if_ether.h`).
-const MTU_LIMIT: u32 = 65_535;
-
-/// The MAC address asked for: capability `mac`, then `args.cni.mac`, then
-/// `MAC` in `CNI_ARGS`.
-fn mac(request: &Request<'_>) -> Result<Option<MacAddress>, Error> {
-    let arguments = request.arguments(&["MAC"])?;
-    let from_capability = match &request.config.runtime_config {
-        Some(runtime) => runtime.text_of("mac")?.map(|text| ("runtimeConfig.mac", text)),
-        None => None,
-    };
-    let from_args = match request.args_cni()? {
-        Some(args) => args.text_of("mac")?.map(|text| ("args.cni.mac", text)),
-        None => None,
-    };
-    let from_variable = arguments.get("MAC").map(|text| ("MAC in CNI_ARGS", text.into()));
-    let Some((source, text)) = from_capability.or(from_args).or(from_variable) else {
-        return Ok(None);
-    };
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let mac: MacAddress = text.parse().map_err(|_| {
-        Error::config(format!("{source}: {text:?} is not a MAC address"))
-            .with_details("write six bytes in hexadecimal, as 02:00:5e:10:00:01")
-    })?;
-    if mac.is_multicast() || mac.0 == [0; 6] {
-        return Err(Error::config(format!("{source}: {text:?} can't be an interface's address"))
-            .with_details("the first byte must be even, and not all bytes zero"));
-    }
-    Ok(Some(mac))
 }
