@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use podwire_testkit::World;
-use podwire_tests::crash::{Subject, Target, bridge};
+use podwire_tests::crash::{Subject, Target, bridge, portmap};
 
 /// A host end as it is between its birth and its alias.
 fn take_alias(world: &World, target: &Target) -> String {
@@ -36,4 +36,31 @@ fn a_host_end_without_its_alias_is_collected_and_no_other() {
     chain.check(&world, &live).unwrap();
     chain.del(&world, &live).unwrap();
     assert!(!is_there(&names[1]) && is_there("veth0a1b2c3d"));
+}
+
+/// Networks that give each container a subnet of its own, as cloud networks do, must not
+/// leave a chain for each.
+#[test]
+fn the_chain_of_a_subnet_goes_with_its_last_mapping() {
+    let world = World::new();
+    let chain = portmap();
+    let plugins = chain.installed(world.plugin_directory());
+    let chains = || world.try_exec(&["nft", "list", "table", "ip", "podwire_hostports"]).stdout;
+    let [mut first, mut second] = ["first", "second"].map(|container| {
+        let netns = world.netns(container);
+        Target::new(container, netns.path())
+    });
+    plugins.add(&mut first).unwrap();
+    plugins.add(&mut second).unwrap();
+    plugins.del(&first).unwrap();
+    assert!(chains().contains("chain from_10.201.0.0/24"));
+    plugins.check(&second).unwrap();
+    plugins.del(&second).unwrap();
+    assert!(!chains().contains("chain from_"), "{}", chains());
+    // What a dead holder led to is found by GC.
+    world.exec(&["nft", "add chain ip podwire_hostports from_10.201.0.9/32"]);
+    plugins.gc(&[]).unwrap();
+    assert!(!chains().contains("chain from_"), "{}", chains());
+    plugins.add(&mut first).unwrap();
+    plugins.check(&first).unwrap();
 }

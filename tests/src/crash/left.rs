@@ -21,5 +21,5 @@ fn is_fixed_rule(name: &str, value: &str) -> bool {
     let words: Vec<&str> = name.split(' ').collect();
     let [_, "rule", _, "podwire_hostports", chain, ..] = words.as_slice() else { return false };
     let fixed = ["prerouting", "output", "hostports", "postrouting"];
-    (fixed.contains(chain) || chain.starts_with("from_")) && value.ends_with(" \"\"")
+    fixed.contains(chain) && value.ends_with(" \"\"")
 }

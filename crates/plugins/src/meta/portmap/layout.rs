@@ -66,6 +66,8 @@ pub(super) const CONDITIONAL: &str = "conditional";
 /// The verdict map of connections that may have to be masqueraded.
 pub(super) const HAIRPINS: &str = "hairpins";
 const POSTROUTING: &str = "postrouting";
+/// How the names of the chains begin that hairpins lead to.
+pub(super) const FROM: &str = "from_";
 
 /// The table of an IP version.
 pub(super) const fn table(version: IpVersion) -> TableId<'static> {
@@ -248,7 +250,9 @@ fn hairpin_lookup(version: IpVersion, protocol: Protocol) -> Rule {
         })
 }
 
-/// The chain that connections from a subnet, or all, go to for masquerading.
+/// The chain that connections from a subnet, or all, go to for masquerading. It
+/// goes with the last element that leads to it: where each container has a
+/// subnet of its own, one for each would stay.
 pub(super) fn masquerade_chain(version: IpVersion, subnet: Option<IpNet>) -> Filled {
     let id = table(version);
     let Some(subnet) = subnet.map(|subnet| subnet.trunc()).filter(|net| net.prefix_len() > 0)
@@ -257,7 +261,7 @@ pub(super) fn masquerade_chain(version: IpVersion, subnet: Option<IpNet>) -> Fil
         return Filled { chain: Chain::regular(chain), rules: vec![Rule::new(chain).masquerade()] };
     };
     // A colon can't be part of a chain's name for the nft command.
-    let name = format!("from_{}", subnet.to_string().replace(':', "_"));
+    let name = format!("{FROM}{}", subnet.to_string().replace(':', "_"));
     let chain = id.chain(&name);
     let sources = local_sources(version, subnet);
     let rule = |net: &IpNet| Rule::new(chain).source(Comparison::Equal, *net).masquerade();

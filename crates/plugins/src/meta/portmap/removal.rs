@@ -1,10 +1,12 @@
 //! Removing what an owner has, found by the mark alone.
 
+use std::collections::BTreeMap;
+
 use podwire_netlink::Error as NetlinkError;
-use podwire_netlink::nft::{Batch, IpVersion, NftSocket};
+use podwire_netlink::nft::{Batch, ElementValue, IpVersion, NftSocket};
 use podwire_plugin::{Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_resources::Kernel;
-use podwire_resources::nft::{owner_of, owners, retrying};
+use podwire_resources::nft::{owner_of, owners, push_unused_chain, retrying};
 use podwire_spec::Error;
 
 use super::connections;
@@ -36,8 +38,13 @@ pub(super) fn push(
         let id = layout::table(version);
         let Some(record) = owners::read(socket, id, owner)? else { continue };
         let held = Held::read(&record, owner);
-        push_elements(socket, batch, version, owner, &held)?;
+        let leaving = push_elements(socket, batch, version, owner, &held)?;
         batch.delete_elements(id.set(owners::NAME), &record.entries);
+        if again == Again::No {
+            for (chain, elements) in leaving {
+                push_unused_chain(socket, batch, id.chain(&chain), elements)?;
+            }
+        }
         if held.marked {
             set_mark::push_removal(socket, batch, version, owner, again)?;
         }
@@ -46,21 +53,29 @@ pub(super) fn push(
     Ok(all)
 }
 
+/// Adds the deletion of an owner's elements; says which chains they lead to, and
+/// how many to each.
 fn push_elements(
     socket: &mut NftSocket,
     batch: &mut Batch,
     version: IpVersion,
     owner: &OwnerMark,
     held: &Held,
-) -> Result<(), NetlinkError> {
+) -> Result<BTreeMap<String, u32>, NetlinkError> {
     let id = layout::table(version);
     let mut keys = held.keys();
     keys.sort_by(|one, other| (&one.0, &one.1.key).cmp(&(&other.0, &other.1.key)));
     keys.dedup();
     let mut own = Vec::with_capacity(keys.len());
+    let mut leaving: BTreeMap<String, u32> = BTreeMap::new();
     for (map, key) in keys {
         let found = socket.element(id.set(&map), &key)?;
-        if found.is_some_and(|found| owner_of(&found.userdata) == Some(*owner)) {
+        if let Some(found) = found.filter(|found| owner_of(&found.userdata) == Some(*owner)) {
+            if let Some(ElementValue::Verdict(verdict)) = &found.value
+                && let Some(chain) = verdict.chain()
+            {
+                *leaving.entry(chain.to_owned()).or_default() += 1;
+            }
             own.push((map, key));
         }
     }
@@ -69,7 +84,7 @@ fn push_elements(
             batch.delete_elements(id.set(map), group.iter().map(|(_, key)| key));
         }
     }
-    Ok(())
+    Ok(leaving)
 }
 
 /// Removes all that the owner has, and the connections that it led.
