@@ -3,6 +3,7 @@
 use podwire_plugin::{Inventoried, Registry};
 
 use crate::interface::bridge::Bridge;
+use crate::interface::child::{DUMMY, IPVLAN, MACVLAN, VLAN};
 use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
 use crate::ipam::{HostLocal, Static};
@@ -12,9 +13,13 @@ use crate::meta::portmap::Portmap;
 /// one's name.
 pub static PLUGINS: &Registry = &[
     &Inventoried(Bridge),
+    &Inventoried(DUMMY),
     &HostLocal,
+    &Inventoried(IPVLAN),
     &Inventoried(Loopback),
+    &Inventoried(MACVLAN),
     &Inventoried(Portmap),
     &Inventoried(Ptp),
     &Static,
+    &Inventoried(VLAN),
 ];

@@ -110,38 +110,6 @@ impl ChildLink {
         Self { claim, kind, parent: None, mtu: None, mac: None }
     }
 
-    /// Whether an ADD could be served: the kernel has the kind, and the parent
-    /// is there, as far as it is known before there is a container.
-    ///
-    /// # Errors
-    /// Code 50 that says what is missing.
-    pub fn could_serve(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let unavailable = |error| Error { code: ErrorCode::Unavailable, ..error };
-        self.supported(kernel).map_err(unavailable)?;
-        match &self.parent {
-            Some(parent) if parent.place == Place::Host => {
-                parent.find(kernel).map(drop).map_err(unavailable)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Asks for a link of the kind that no kernel makes, with a group's MAC
-    /// address and no parent: the refusal tells whether the kind is known.
-    fn supported(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        const GROUP: MacAddress = MacAddress([1, 0, 0, 0, 0, 0]);
-        let end = End::new("podwire-probe").mac(GROUP);
-        match kernel.host()?.apply(&NewLink::new(end, self.kind.new_kind())) {
-            Err(error) if error.is_unsupported() => Err(explain::unsupported(self.kind, &error)),
-            Err(error) if error.is_permission() => Err(refused(error)),
-            Err(_) => Ok(()),
-            Ok(()) => {
-                let made = kernel.host_link("podwire-probe")?;
-                crate::kernel::delete(kernel, &made)
-            }
-        }
-    }
-
     fn create(&self, kernel: &mut Kernel, parent: Option<&Link>) -> Result<Link, Error> {
         let mac = match self.mac {
             None if self.kind.has_own_mac() => Some(random_mac()?),
@@ -194,6 +162,42 @@ impl ChildLink {
             .with_details(format!("ip link set {} up", parent.name)));
         }
         Ok(())
+    }
+}
+
+/// Whether an ADD could be served: the kernel has the kind, and the parent is
+/// there, as far as that can be known before there is a container.
+///
+/// # Errors
+/// Code 50 that says what is missing.
+pub fn could_serve(
+    kernel: &mut Kernel,
+    kind: ChildKind,
+    parent: Option<&Parent>,
+) -> Result<(), Error> {
+    let unavailable = |error| Error { code: ErrorCode::Unavailable, ..error };
+    supported(kernel, kind).map_err(unavailable)?;
+    match parent {
+        Some(parent) if parent.place == Place::Host => {
+            parent.find(kernel).map(drop).map_err(unavailable)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Asks for a link that no kernel makes, with a group's MAC address and no
+/// parent: the refusal tells whether the kind is known.
+fn supported(kernel: &mut Kernel, kind: ChildKind) -> Result<(), Error> {
+    const NAME: &str = "podwire-probe";
+    const GROUP: MacAddress = MacAddress([1, 0, 0, 0, 0, 0]);
+    match kernel.host()?.apply(&NewLink::new(End::new(NAME).mac(GROUP), kind.new_kind())) {
+        Err(error) if error.is_unsupported() => Err(explain::unsupported(kind, &error)),
+        Err(error) if error.is_permission() => Err(refused(error)),
+        Err(_) => Ok(()),
+        Ok(()) => {
+            let made = kernel.host_link(NAME)?;
+            crate::kernel::delete(kernel, &made)
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use podwire_netlink::route::address::{AddAddress, Address};
 use podwire_netlink::route::family::{Family, Scope, TABLE_MAIN};
+use podwire_netlink::route::link::LinkFlags;
 use podwire_netlink::route::link_change::ChangeLink;
 use podwire_netlink::route::monitor::Settled as Outcome;
 use podwire_netlink::route::routes::{AddRoute, Route, RouteFilter, RouteMode};
@@ -42,6 +43,8 @@ pub struct Interface {
     pub duplicate_detection: DuplicateDetection,
     /// Announce IPv4 addresses when the interface comes up (`arp_notify`).
     pub announce: bool,
+    /// Announce IPv6 addresses so (`ndisc_notify`).
+    pub announce_ipv6: bool,
     /// Leave it down.
     pub down: bool,
     /// Let the kernel make a route to each address's subnet.
@@ -93,6 +96,7 @@ impl Interface {
             routes,
             duplicate_detection: DuplicateDetection::Off,
             announce: true,
+            announce_ipv6: false,
             down: false,
             prefix_routes: true,
         }
@@ -108,6 +112,10 @@ impl Interface {
         if self.announce {
             // Only tells neighbours sooner.
             let _ = sysctl::demand(&["net", "ipv4", "conf", &self.ifname, "arp_notify"], "1");
+        }
+        if self.announce_ipv6 {
+            // Absent where IPv6 is off.
+            let _ = sysctl::demand(&ipv6("ndisc_notify"), "1");
         }
         match self.duplicate_detection {
             // Absent where IPv6 is off; link-local addresses settle at once.
@@ -286,9 +294,13 @@ impl Resource<Kernel> for Settled {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let index = kernel.container_index(&self.ifname)?;
-        let device = Device::new(index, &self.ifname);
-        match kernel.settle_addresses(device, SETTLE_WAIT)? {
+        let link = kernel.container_link(&self.ifname)?;
+        // Without a carrier the kernel asks nobody, and there is no end to wait
+        // for; it asks when there is one.
+        if !link.flags.contains(LinkFlags::LOWER_UP) {
+            return Ok(Made::Found);
+        }
+        match kernel.settle_addresses(link.device(), SETTLE_WAIT)? {
             Outcome::All => Ok(Made::Found),
             outcome @ Outcome::Duplicate(_) => {
                 Err(Error::internal(format!("{outcome} (dadfailed)"))

@@ -75,6 +75,21 @@ const BRIDGE: Shape = Shape {
     ],
 };
 
+const DUMMY: Shape = Shape { plain: &[], nested: &[("dns", &DNS)] };
+
+const IPVLAN: Shape = Shape {
+    plain: &["master", "mode", "flag", "mtu", "linkInContainer"],
+    nested: &[("dns", &DNS)],
+};
+
+const MACVLAN: Shape = Shape {
+    plain: &["master", "mode", "mtu", "mac", "linkInContainer", "bcqueuelen"],
+    nested: &[("dns", &DNS)],
+};
+
+const VLAN: Shape =
+    Shape { plain: &["master", "vlanId", "mtu", "linkInContainer"], nested: &[("dns", &DNS)] };
+
 const LOOPBACK: Shape = Shape { plain: &[], nested: &[] };
 
 const PORTMAP: Shape = Shape {
@@ -123,9 +138,13 @@ const STATIC: Shape = Shape {
 pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
     match plugin_type {
         "bridge" => Some(&BRIDGE),
+        "dummy" => Some(&DUMMY),
+        "ipvlan" => Some(&IPVLAN),
         "loopback" => Some(&LOOPBACK),
+        "macvlan" => Some(&MACVLAN),
         "portmap" => Some(&PORTMAP),
         "ptp" => Some(&PTP),
+        "vlan" => Some(&VLAN),
         _ => None,
     }
 }

@@ -1,8 +1,13 @@
 //! Plugins that make an interface.
 
 pub mod bridge;
+pub mod child;
 pub mod loopback;
 pub mod ptp;
 
 mod dns;
+mod dummy;
+mod ipvlan;
 mod keys;
+mod macvlan;
+mod vlan;
