@@ -29,12 +29,15 @@ pub struct Scenario {
     pub config: Value,
     /// `CNI_ARGS`.
     pub args: &'static str,
+    /// Command lines that make the host what the request needs.
+    pub host: &'static [&'static str],
 }
 
 /// One line of the list of intended differences.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intended {
-    /// The difference; the scenario `*` stands for every one.
+    /// The difference; a scenario that ends in `*` stands for all
+    /// that begin so.
     pub difference: Difference,
     /// Why it is so, with a case or an issue of the Go project.
     pub reason: String,
@@ -56,10 +59,16 @@ impl Intended {
             .collect()
     }
 
+    /// Whether it is about a scenario: that one, or all that begin as it does.
+    fn is_about(&self, scenario: &str) -> bool {
+        let own = &self.difference.scenario;
+        own.strip_suffix('*').map_or(own == scenario, |prefix| scenario.starts_with(prefix))
+    }
+
     /// Whether it is of this difference, to the letter.
     pub fn covers(&self, found: &Difference) -> bool {
         let own = &self.difference;
-        (own.scenario == "*" || own.scenario == found.scenario)
+        self.is_about(&found.scenario)
             && (&own.field, &own.ours, &own.go) == (&found.field, &found.ours, &found.go)
     }
 }
@@ -99,6 +108,32 @@ pub fn compare(scenario: &Scenario) -> Vec<Difference> {
         .collect()
 }
 
+/// The list of intended differences.
+const LIST: &str = include_str!("../differences.tsv");
+
+/// Panics with every difference that isn't listed, and with every line of the list
+/// about one of these scenarios that isn't so.
+#[track_caller]
+pub fn only_intended(scenarios: &[Scenario]) {
+    let list = Intended::read(LIST);
+    let found: Vec<Difference> = scenarios.iter().flat_map(compare).collect();
+    let news: Vec<_> = found
+        .iter()
+        .filter(|difference| !list.iter().any(|line| line.covers(difference)))
+        .map(ToString::to_string)
+        .collect();
+    assert!(news.is_empty(), "not in differences.tsv:\n{}", news.join("\n"));
+    let all_bridge = scenarios.iter().all(|scenario| scenario.plugin == "bridge");
+    let is_of_these = |line: &&Intended| {
+        let any = scenarios.iter().any(|scenario| line.is_about(scenario.name));
+        if line.difference.scenario == "*" { all_bridge } else { any }
+    };
+    for line in list.iter().filter(is_of_these) {
+        let there = found.iter().any(|difference| line.covers(difference));
+        assert!(there, "differences.tsv lists what is not so: {}", line.difference);
+    }
+}
+
 impl std::fmt::Display for Difference {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { scenario, field, ours, go } = self;
@@ -111,6 +146,9 @@ impl std::fmt::Display for Difference {
 fn life(scenario: &Scenario, go: bool) -> Facts {
     let world = World::new();
     let container = world.netns("c1");
+    for command in scenario.host {
+        world.exec(&command.split(' ').collect::<Vec<_>>());
+    }
     let call = |verb: &str, config: &Value| -> Plugin {
         let plugin = if go {
             GoPlugins::sid().plugin(scenario.plugin)

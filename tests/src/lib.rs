@@ -27,6 +27,7 @@ mod libcni;
 mod node;
 pub mod normal;
 mod refusal;
+pub mod segment;
 
 pub use container::Container;
 pub use libcni::Libcni;
