@@ -7,11 +7,13 @@ use crate::interface::child::{DUMMY, IPVLAN, MACVLAN, VLAN};
 use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
 use crate::ipam::{HostLocal, Static};
+use crate::meta::bandwidth::Bandwidth;
 use crate::meta::portmap::Portmap;
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
 pub static PLUGINS: &Registry = &[
+    &Inventoried(Bandwidth),
     &Inventoried(Bridge),
     &Inventoried(DUMMY),
     &HostLocal,

@@ -40,7 +40,7 @@ pub(crate) fn host_mac(owner: &OwnerMark, name: &str) -> MacAddress {
 
 /// The part of the address that follows from a network's half of the mark and
 /// the link's name; local and unicast.
-fn network_proof(network: [u8; 8], name: &str) -> [u8; 4] {
+pub(crate) fn network_proof(network: [u8; 8], name: &str) -> [u8; 4] {
     let network = u64::from_be_bytes(network);
     let digits = shorten(&[&format!("{network:016x}"), name], 8);
     let mut octets = u32::from_str_radix(&digits, 16).unwrap_or_default().to_be_bytes();

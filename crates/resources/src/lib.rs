@@ -16,6 +16,7 @@ pub mod loopback;
 pub mod masquerade;
 pub mod nft;
 pub mod port_vlans;
+pub mod shaper;
 pub mod spoof_check;
 pub mod veth;
 pub mod vlan_gateway;

@@ -12,6 +12,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("nftables", "tests read the kernel's state with nft"),
     ("iptables", "tests of the host's own firewall chains"),
     ("conntrack", "tests read the connection table"),
+    ("iperf3", "tests measure rates"),
     ("iputils-ping", "tests send packets"),
     ("busybox-static", "page server and client in tests"),
     ("strace", "tests count child processes and system calls"),

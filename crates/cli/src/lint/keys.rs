@@ -51,6 +51,18 @@ const ROUTE: Shape =
 
 const DNS: Shape = Shape { plain: &["nameservers", "domain", "search", "options"], nested: &[] };
 
+const BANDWIDTH: Shape = Shape {
+    plain: &[
+        "ingressRate",
+        "ingressBurst",
+        "egressRate",
+        "egressBurst",
+        "shapedSubnets",
+        "unshapedSubnets",
+    ],
+    nested: &[],
+};
+
 const BRIDGE: Shape = Shape {
     plain: &[
         "bridge",
@@ -137,6 +149,7 @@ const STATIC: Shape = Shape {
 /// The keys of a plugin type that is ours.
 pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
     match plugin_type {
+        "bandwidth" => Some(&BANDWIDTH),
         "bridge" => Some(&BRIDGE),
         "dummy" => Some(&DUMMY),
         "ipvlan" => Some(&IPVLAN),

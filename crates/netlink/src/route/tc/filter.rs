@@ -19,6 +19,10 @@ const RTM_GETTFILTER: u16 = 46;
 const TCA_U32_CLASSID: u16 = 1;
 const TCA_U32_SEL: u16 = 5;
 const TCA_U32_ACT: u16 = 7;
+/// `sizeof(struct tc_u32_sel)` without its keys.
+const SELECTOR: usize = 16;
+/// `sizeof(struct tc_u32_key)`.
+const KEY: usize = 16;
 const TCA_ACT_KIND: u16 = 1;
 const TCA_ACT_OPTIONS: u16 = 2;
 const TCA_MIRRED_PARMS: u16 = 2;
@@ -150,21 +154,27 @@ fn filter_info(priority: u16, protocol: u16) -> u32 {
 }
 
 fn encode_selector(options: &mut Body<'_>, matching: Match) {
-    let keys = matching.keys();
+    let keys = encode_keys(matching);
     // struct tc_u32_sel: flags, shift, number of keys; the rest is for
     // headers of varying length.
-    let mut selector = vec![0; 16];
+    let mut selector = vec![0; SELECTOR];
     if let Some([flags, _, count]) = selector.first_chunk_mut() {
         *flags = TERMINAL;
-        *count = u8::try_from(keys.len()).unwrap_or(u8::MAX);
+        *count = u8::try_from(keys.len() / KEY).unwrap_or(u8::MAX);
     }
-    for (mask, value, offset) in keys {
-        selector.extend_from_slice(&mask);
-        selector.extend_from_slice(&value);
-        selector.extend_from_slice(&offset.to_ne_bytes());
-        selector.extend_from_slice(&[0; 4]);
-    }
+    selector.extend_from_slice(&keys);
     options.attribute(TCA_U32_SEL, &selector);
+}
+
+fn encode_keys(matching: Match) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (mask, value, offset) in matching.keys() {
+        text.extend_from_slice(&mask);
+        text.extend_from_slice(&value);
+        text.extend_from_slice(&offset.to_ne_bytes());
+        text.extend_from_slice(&[0; 4]);
+    }
+    text
 }
 
 fn encode_redirect(options: &mut Body<'_>, to: Device<'_>) {
@@ -202,6 +212,8 @@ pub struct Filter {
     pub class: Option<Handle>,
     /// Index of the link that packets are sent out of instead.
     pub redirect: Option<u32>,
+    /// What it compares: `struct tc_u32_key`s.
+    keys: Vec<u8>,
 }
 
 impl Filter {
@@ -223,18 +235,29 @@ impl Filter {
             kind,
             class: None,
             redirect: None,
+            keys: Vec::new(),
         };
         if filter.kind == "u32" {
             for attribute in options {
                 let attribute = attribute?;
                 match attribute.kind {
                     TCA_U32_CLASSID => filter.class = Some(Handle(attribute.u32()?)),
+                    TCA_U32_SEL => {
+                        let keys = attribute.payload.get(SELECTOR..).unwrap_or_default();
+                        keys.clone_into(&mut filter.keys);
+                    }
                     TCA_U32_ACT => filter.redirect = decode_redirect(attribute.nested())?,
                     _ => {}
                 }
             }
         }
         Ok(filter)
+    }
+
+    /// Whether it picks just these packets.
+    #[must_use]
+    pub fn picks(&self, matching: Match) -> bool {
+        self.protocol == matching.protocol() && self.keys == encode_keys(matching)
     }
 }
 

@@ -18,10 +18,17 @@ const RTM_NEWTCLASS: u16 = 40;
 const RTM_GETTCLASS: u16 = 42;
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_DIRECT_QLEN: u16 = 5;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 /// Version of the htb that the kernel speaks (`HTB_VER`).
 const HTB_VERSION: u32 = 3;
+/// Packets without a class that may wait in an htb. The kernel would take the
+/// link's queue length, which may be 0: then it drops them all.
+const DIRECT_QUEUE: u32 = 1000;
+/// Bounds of what a class may send in its turn, in bytes: a full frame, and
+/// what the kernel complains of when it is more.
+const QUANTUM: (u64, u64) = (1_514, 200_000);
 
 /// A queueing discipline's kind and settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +41,11 @@ pub enum QdiscKind {
     Htb {
         /// Minor number of the default class, 0 for unshaped.
         default_class: u32,
+    },
+    /// A queue that drops what doesn't fit.
+    Bfifo {
+        /// Bytes that may wait.
+        limit: u32,
     },
     /// The place of filters for packets that come in.
     Ingress,
@@ -48,6 +60,7 @@ impl QdiscKind {
         match self {
             Self::Tbf(_) => "tbf",
             Self::Htb { .. } => "htb",
+            Self::Bfifo { .. } => "bfifo",
             Self::Ingress => "ingress",
             Self::Other(name) => name,
         }
@@ -62,7 +75,10 @@ impl QdiscKind {
                 // counter.
                 let fields = [HTB_VERSION, 10, *default_class, 0, 0];
                 options.attribute(TCA_HTB_INIT, fields.map(u32::to_ne_bytes).as_flattened());
+                options.u32(TCA_HTB_DIRECT_QLEN, DIRECT_QUEUE);
             }),
+            // struct tc_fifo_qopt.
+            Self::Bfifo { limit } => body.attribute(TCA_OPTIONS, &limit.to_ne_bytes()),
             Self::Ingress | Self::Other(_) => {}
         }
     }
@@ -130,6 +146,12 @@ impl<'a> AddQdisc<'a> {
     pub const fn ingress(device: Device<'a>) -> Self {
         let (parent, handle) = (Handle::INGRESS, Handle::new(0xffff, 0));
         Self { device, parent, handle, kind: QdiscKind::Ingress, replace: false }
+    }
+
+    /// One in a class of another.
+    #[must_use]
+    pub const fn below(device: Device<'a>, class: Handle, handle: Handle, kind: QdiscKind) -> Self {
+        Self { device, parent: class, handle, kind, replace: false }
     }
 
     /// In place of what is there, or with its settings changed where kind and
@@ -236,7 +258,7 @@ impl Change for AddClass<'_> {
                 let times = [
                     ticks(u64::from(self.burst), self.rate),
                     ticks(u64::from(self.ceiling_burst), self.ceiling),
-                    0,
+                    u32::try_from((self.rate / 10).clamp(QUANTUM.0, QUANTUM.1)).unwrap_or_default(),
                     0,
                     0,
                 ];
