@@ -16,6 +16,7 @@ use crate::route::link::{
     IFLA_NUM_RX_QUEUES, IFLA_NUM_TX_QUEUES, IFLA_TXQLEN, Link, RTM_GETLINK, RTM_NEWLINK,
     encode_header, encode_question,
 };
+use crate::route::link_change::DeleteLink;
 use crate::route::link_kind::{
     IFLA_BR_VLAN_DEFAULT_PVID, IFLA_BR_VLAN_FILTERING, IFLA_INFO_DATA, IFLA_INFO_KIND,
     IFLA_IPVLAN_FLAGS, IFLA_IPVLAN_MODE, IFLA_MACVLAN_BC_QUEUE_LEN, IFLA_MACVLAN_MODE,
@@ -317,6 +318,7 @@ impl RouteSocket {
         let until = Instant::now() + self.socket.deadline();
         let first = self.socket.transmit(&mut requests).map_err(fail)?;
         let second = first.wrapping_add(1);
+        let mut made = false;
         let link = self.socket.converse(until, |event| {
             let Event::Reply(reply) = event else { return Err(Cause::Overrun) };
             let verdict = reply.verdict().map_err(Cause::Malformed)?;
@@ -331,9 +333,17 @@ impl RouteSocket {
                 Some(Ok(())) if reply.sequence == second => {
                     Err(Cause::Malformed(Malformed("an acknowledgement in place of a link")))
                 }
-                _ => Ok(ControlFlow::Continue(())),
+                verdict => {
+                    made |= reply.sequence == first && matches!(verdict, Some(Ok(())));
+                    Ok(ControlFlow::Continue(()))
+                }
             }
         });
+        if made && link.is_err() {
+            // It is there, but the caller won't know: the kernel had no memory
+            // for the second answer, say.
+            let _ = self.apply(&DeleteLink(Device::named(new.end.name)));
+        }
         link.map_err(fail)
     }
 }
