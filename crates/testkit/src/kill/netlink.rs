@@ -1,6 +1,6 @@
 //! The kernel refusing what it is asked over netlink, at a counted request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::process::Command;
 
@@ -16,8 +16,12 @@ const NETLINK: u64 = 16;
 const UNKNOWN_TYPE: u16 = 0x0fff;
 /// `NLMSG_ERROR`, linux/netlink.h.
 const ERROR: u16 = 2;
+/// `NETLINK_NETFILTER`, linux/netlink.h: requests of this protocol may be batches.
+const NETFILTER: u64 = 12;
 /// `NFNL_MSG_BATCH_BEGIN`, linux/netfilter/nfnetlink.h.
 const BATCH_BEGIN: u16 = 16;
+/// `NFNL_MSG_BATCH_END`.
+const BATCH_END: u16 = 17;
 /// `sizeof(struct nlmsghdr)`.
 const HEADER: usize = 16;
 
@@ -28,6 +32,9 @@ pub enum Refusal {
     Unsent(i32),
     /// The kernel answers with this error and has done nothing (`EBUSY`, `ERESTART`).
     Answered(i32),
+    /// The same, but what stood before the last message of the request is done, unless
+    /// it was a batch of nftables.
+    AnsweredLast(i32),
 }
 
 /// What became of a call with a refused request.
@@ -57,8 +64,8 @@ pub(crate) fn run_and_refuse(
 /// What a thread's call will do, decided when it was entered.
 #[derive(Debug, Clone, Copy)]
 enum Pending {
-    /// The call makes a netlink socket.
-    Socket,
+    /// The call makes a netlink socket of this protocol.
+    Socket { protocol: u64 },
     /// The call was not made and fails.
     Fail(i32),
     /// The call receives into this buffer.
@@ -69,8 +76,8 @@ struct Refuse {
     number: u64,
     refusal: Refusal,
     requests: u64,
-    /// Descriptors that are netlink sockets.
-    sockets: BTreeSet<u64>,
+    /// Descriptors that are netlink sockets, with their protocols.
+    sockets: BTreeMap<u64, u64>,
     /// The descriptor whose next error is ours, and which.
     expected: Option<(u64, i32)>,
     pending: BTreeMap<Thread, Pending>,
@@ -82,7 +89,7 @@ impl Default for Refuse {
             number: 0,
             refusal: Refusal::Unsent(0),
             requests: 0,
-            sockets: BTreeSet::new(),
+            sockets: BTreeMap::new(),
             expected: None,
             pending: BTreeMap::new(),
         }
@@ -94,8 +101,8 @@ impl Watch for Refuse {
         let [first, second, third, ..] = entry.arguments;
         let number = i64::try_from(entry.number).unwrap_or(-1);
         let pending = if number == libc::SYS_socket && first == NETLINK {
-            Some(Pending::Socket)
-        } else if !self.sockets.contains(&first) {
+            Some(Pending::Socket { protocol: third })
+        } else if !self.sockets.contains_key(&first) {
             None
         } else if number == libc::SYS_close {
             self.sockets.remove(&first);
@@ -118,8 +125,8 @@ impl Watch for Refuse {
 
     fn leave(&mut self, thread: Thread, returned: i64) -> io::Result<()> {
         match self.pending.remove(&thread) {
-            Some(Pending::Socket) => {
-                self.sockets.extend(u64::try_from(returned).ok());
+            Some(Pending::Socket { protocol }) => {
+                self.sockets.extend(u64::try_from(returned).ok().map(|socket| (socket, protocol)));
                 Ok(())
             }
             Some(Pending::Fail(error)) => thread.set_returned(i64::from(-error)),
@@ -151,11 +158,13 @@ impl Refuse {
                 thread.skip_call()?;
                 Ok(Some(Pending::Fail(error)))
             }
-            Refusal::Answered(error) => {
+            Refusal::Answered(error) | Refusal::AnsweredLast(error) => {
                 self.expected = Some((socket, error));
                 let length = usize::try_from(length).map_err(io::Error::other)?;
                 let mut bytes = thread.read(buffer, length)?;
-                spoil(&mut bytes);
+                let may_be_batch = self.sockets.get(&socket) == Some(&NETFILTER);
+                let is_last = matches!(self.refusal, Refusal::AnsweredLast(_));
+                spoil(&mut bytes, may_be_batch, is_last);
                 thread.write(buffer, &bytes)?;
                 Ok(None)
             }
@@ -192,20 +201,27 @@ impl Refuse {
     }
 }
 
-/// Makes a request one that the kernel refuses: its first message that is no beginning
-/// of a batch.
-fn spoil(bytes: &mut [u8]) {
-    let mut done = false;
+/// Makes a request one that the kernel refuses: its first or its last message that is
+/// not the begin or end of a batch.
+fn spoil(bytes: &mut [u8], may_be_batch: bool, is_last: bool) {
+    let is_frame = |kind: u16| may_be_batch && [BATCH_BEGIN, BATCH_END].contains(&kind);
+    let mut count = 0;
+    each_message(bytes, |kind, _| count += usize::from(!is_frame(kind)));
+    assert!(count > 0, "an empty netlink request");
+    let wanted = if is_last { count - 1 } else { 0 };
+    let mut number = 0;
     each_message(bytes, |kind, message| {
-        if kind != BATCH_BEGIN && !done {
+        if is_frame(kind) {
+            return;
+        }
+        if number == wanted {
             // Behind the length. The subsystem of nfnetlink stays, in the upper byte.
             let upper = kind & 0xff00;
             let kind = if upper == 0 { UNKNOWN_TYPE } else { upper | 0xff };
             message[4..6].copy_from_slice(&kind.to_ne_bytes());
-            done = true;
         }
+        number += 1;
     });
-    assert!(done, "an empty netlink request");
 }
 
 /// Each message with its type.
