@@ -8,6 +8,7 @@ use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
 use crate::ipam::{HostLocal, Static};
 use crate::meta::bandwidth::Bandwidth;
+use crate::meta::firewall::Firewall;
 use crate::meta::portmap::Portmap;
 
 /// All of them, in alphabetical order. The program is installed under each
@@ -16,6 +17,7 @@ pub static PLUGINS: &Registry = &[
     &Inventoried(Bandwidth),
     &Inventoried(Bridge),
     &Inventoried(DUMMY),
+    &Inventoried(Firewall),
     &HostLocal,
     &Inventoried(IPVLAN),
     &Inventoried(Loopback),

@@ -8,7 +8,9 @@
 pub mod bridge;
 pub mod bridge_port;
 pub mod child_link;
+pub mod firewalld;
 pub mod gateway;
+pub mod host_chains;
 pub mod host_end;
 pub mod host_route;
 pub mod interface;

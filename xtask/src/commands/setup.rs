@@ -11,6 +11,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("iproute2", "tests read the kernel's state with ip, bridge and tc"),
     ("nftables", "tests read the kernel's state with nft"),
     ("iptables", "tests of the host's own firewall chains"),
+    ("firewalld", "tests of the firewall plugin tell it whom to trust"),
+    ("dbus-daemon", "the bus that firewalld listens on in tests"),
     ("conntrack", "tests read the connection table"),
     ("iperf3", "tests measure rates"),
     ("iputils-ping", "tests send packets"),

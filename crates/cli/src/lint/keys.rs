@@ -119,6 +119,11 @@ const PORTMAP: Shape = Shape {
 
 const PTP: Shape = Shape { plain: &["ipMasq", "ipMasqBackend", "mtu"], nested: &[("dns", &DNS)] };
 
+const FIREWALL: Shape = Shape {
+    plain: &["backend", "iptablesAdminChainName", "firewalldZone", "ingressPolicy"],
+    nested: &[],
+};
+
 const RANGE: Shape =
     Shape { plain: &["subnet", "rangeStart", "rangeEnd", "gateway", "exclude"], nested: &[] };
 
@@ -149,6 +154,7 @@ const STATIC: Shape = Shape {
 /// The keys of a plugin type that is ours.
 pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
     match plugin_type {
+        "firewall" => Some(&FIREWALL),
         "bandwidth" => Some(&BANDWIDTH),
         "bridge" => Some(&BRIDGE),
         "dummy" => Some(&DUMMY),

@@ -1,4 +1,5 @@
 //! Plugins that adjust what the plugins before them made.
 
 pub mod bandwidth;
+pub mod firewall;
 pub mod portmap;

@@ -28,17 +28,43 @@ pub fn has_table(version: IpVersion, table: &str) -> bool {
     std::fs::read_to_string(file).is_ok_and(|names| names.lines().any(|name| name == table))
 }
 
-fn program(version: IpVersion) -> Option<PathBuf> {
-    let names = match version {
-        IpVersion::V4 => ["iptables-legacy", "iptables"],
-        IpVersion::V6 => ["ip6tables-legacy", "ip6tables"],
+/// What is run, as the end of its name.
+#[derive(Clone, Copy)]
+enum Tool {
+    /// Lists, and does one command.
+    Single,
+    /// Does many commands as one.
+    Restore,
+}
+
+fn program(version: IpVersion, tool: Tool) -> Option<PathBuf> {
+    let stem = match version {
+        IpVersion::V4 => "iptables",
+        IpVersion::V6 => "ip6tables",
+    };
+    let end = match tool {
+        Tool::Single => "",
+        Tool::Restore => "-restore",
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<_> =
         std::env::split_paths(&path).chain(DIRECTORIES.map(PathBuf::from)).collect();
-    names.iter().find_map(|name| {
-        let mut candidates = directories.iter().map(|directory| directory.join(name));
+    let find = |name: String| {
+        let mut candidates = directories.iter().map(|directory| directory.join(&name));
         candidates.find(|candidate| candidate.is_absolute() && candidate.is_file())
+    };
+    find(format!("{stem}-legacy{end}"))
+        .or_else(|| find(format!("{stem}{end}")).filter(|found| is_legacy(found)))
+}
+
+/// Whether a program of the plain name works on legacy xtables: those that
+/// don't say so in their version.
+fn is_legacy(program: &Path) -> bool {
+    let mut spec = ChildSpec::new(program);
+    spec.arguments = vec!["-V".into()];
+    spec.deadline = Some(DEADLINE);
+    run(&spec).is_ok_and(|outcome| {
+        outcome.exit.is_success() && !outcome.stdout.text().contains("nf_tables")
     })
 }
 
@@ -51,7 +77,7 @@ pub fn rules(version: IpVersion, table: &str) -> Result<Option<Vec<Vec<String>>>
     if !has_table(version, table) {
         return Ok(None);
     }
-    let Some(program) = program(version) else {
+    let Some(program) = program(version, Tool::Single) else {
         log::warn!(
             "legacy xtables have a table {table}, but iptables-legacy isn't installed: what may be \
              left there of former attachments stays"
@@ -73,7 +99,7 @@ pub fn remove_chain(version: IpVersion, table: &str, chain: &str) -> Result<bool
     if !rules.iter().any(is_it) {
         return Ok(false);
     }
-    let Some(program) = program(version) else { return Ok(false) };
+    let Some(program) = program(version, Tool::Single) else { return Ok(false) };
     for rule in rules.iter().filter(|rule| jumps_to(rule, chain)) {
         let mut arguments: Vec<&str> = rule.iter().map(String::as_str).collect();
         if let Some(command) = arguments.first_mut() {
@@ -84,6 +110,63 @@ pub fn remove_chain(version: IpVersion, table: &str, chain: &str) -> Result<bool
     execute(&program, table, &["-F", chain])?;
     execute(&program, table, &["-X", chain])?;
     Ok(true)
+}
+
+/// Whether a legacy table does anything: has chains or rules of its own, or a
+/// policy other than accept. Merely to list one makes it exist.
+///
+/// # Errors
+/// The program failed, or took too long.
+pub fn is_in_use(version: IpVersion, table: &str) -> Result<bool, Error> {
+    let is_idle = |line: &Vec<String>| matches!(line.as_slice(), [command, _, policy, ..] if command == "-P" && policy == "ACCEPT");
+    Ok(rules(version, table)?.is_some_and(|rules| !rules.iter().all(is_idle)))
+}
+
+/// Does commands (`-N`, `-A`, `-I`, `-D`, `-F`, `-X`), each given as words,
+/// together or not at all.
+///
+/// # Errors
+/// There is no program for it, or it failed or took too long.
+pub fn apply(version: IpVersion, table: &str, commands: &[Vec<String>]) -> Result<(), Error> {
+    let program = program(version, Tool::Restore).ok_or_else(|| {
+        Error::internal(format!(
+            "this host's firewall is in legacy xtables (table {table}), and iptables-legacy-restore \
+             isn't installed"
+        ))
+        .with_details("install the iptables package, or move the host's rules to nftables")
+    })?;
+    let input = restore_input(table, commands);
+    let mut spec = ChildSpec::new(&program);
+    spec.arguments = ["-w", LOCK_WAIT, "--noflush"].map(Into::into).into();
+    spec.stdin = input.as_bytes();
+    spec.deadline = Some(DEADLINE);
+    conclude(&format!("{} --noflush", program.display()), &spec).map(drop)
+}
+
+fn restore_input(table: &str, commands: &[Vec<String>]) -> String {
+    let mut input = format!("*{table}\n");
+    for command in commands {
+        for word in command {
+            let is_plain = !word.is_empty()
+                && word.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(&byte));
+            if is_plain {
+                input.push_str(word);
+            } else {
+                input.push('"');
+                for letter in word.chars().filter(|letter| !letter.is_control()) {
+                    if matches!(letter, '"' | '\\') {
+                        input.push('\\');
+                    }
+                    input.push(letter);
+                }
+                input.push('"');
+            }
+            input.push(' ');
+        }
+        input.push('\n');
+    }
+    input.push_str("COMMIT\n");
+    input
 }
 
 /// Whether a rule, as words, jumps or goes over to a chain.
@@ -108,12 +191,16 @@ fn execute(program: &Path, table: &str, arguments: &[&str]) -> Result<String, Er
         .map(|argument| (*argument).into())
         .collect();
     spec.deadline = Some(DEADLINE);
-    let doing = || format!("{} -t {table} {}", program.display(), arguments.join(" "));
-    let outcome = run(&spec).map_err(|error| Error::internal(format!("{}: {error}", doing())))?;
+    conclude(&format!("{} -t {table} {}", program.display(), arguments.join(" ")), &spec)
+}
+
+/// Runs it and returns what it said.
+fn conclude(doing: &str, spec: &ChildSpec<'_>) -> Result<String, Error> {
+    let outcome = run(spec).map_err(|error| Error::internal(format!("{doing}: {error}")))?;
     if outcome.exit.is_success() {
         return Ok(String::from_utf8_lossy(&outcome.stdout.bytes).into_owned());
     }
-    let text = format!("{}: {}", doing(), outcome.exit);
+    let text = format!("{doing}: {}", outcome.exit);
     // 4: the lock was held too long, or memory was short: worth another try.
     let error =
         if outcome.exit == Exit::Code(4) { Error::try_again(text) } else { Error::internal(text) };
@@ -156,5 +243,15 @@ mod tests {
         assert_eq!(words(r#"-N """#), ["-N", ""]);
         assert!(words("").is_empty() && words("  ").is_empty());
         assert_eq!(comment(&words("-A X --comment")), None);
+    }
+    #[test]
+    fn commands_are_quoted_for_restore() {
+        let command = ["-A", "C", "--comment", r#"a "b" \c"#, "-j", "ACCEPT"].map(str::to_owned);
+        assert_eq!(
+            restore_input("filter", &[command.into()]),
+            "*filter\n-A C --comment \"a \\\"b\\\" \\\\c\" -j ACCEPT \nCOMMIT\n"
+        );
+        let smuggled = ["-N", "x\nCOMMIT"].map(str::to_owned);
+        assert_eq!(restore_input("t", &[smuggled.into()]), "*t\n-N \"xCOMMIT\" \nCOMMIT\n");
     }
 }

@@ -1,0 +1,69 @@
+//! Garbage collection in the host's chains.
+//!
+//! Rules that the Go plugin made for an address name no owner, so who could
+//! miss them can't be known: they stay until their container's DEL, or until
+//! the address is given to a new one. The isolation of a bridge goes when the
+//! bridge has no port left and nobody asks for it, whoever made it.
+
+use std::collections::BTreeSet;
+
+use podwire_plugin::{Belongs, Collection, Difference, Made, OwnerMark, Plan, Resource, Valid};
+use podwire_spec::error::Error;
+
+use super::accepts::{self, CHAIN, VERSIONS};
+use super::members::{self, Kind};
+use super::{filter, isolation};
+use crate::kernel::{Kernel, refused};
+
+/// What attachments have in the host's chains.
+pub struct HostChains;
+
+impl Collection<Kernel> for HostChains {
+    fn describe(&self) -> String {
+        "firewall rules".to_owned()
+    }
+
+    fn stale(&self, kernel: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
+        let mut stale = BTreeSet::new();
+        for version in VERSIONS {
+            for view in filter::everything(kernel, version, &[CHAIN])? {
+                let owners = view.rules.iter().filter_map(super::rule::Seen::owner);
+                stale.extend(owners.filter(|owner| valid.is_stale(owner)));
+            }
+        }
+        if let Ok(members) = members::all(kernel.nft()?, Kind::Bridges).map_err(refused) {
+            let owners = members.iter().map(|member| member.owner);
+            stale.extend(owners.filter(|owner| valid.is_stale(owner)));
+        }
+        Ok(vec![Box::new(Stale(stale))])
+    }
+}
+
+/// The owners that are no more: all their rules go in one transaction.
+struct Stale(BTreeSet<OwnerMark>);
+
+impl Resource<Kernel> for Stale {
+    fn describe(&self) -> String {
+        format!("firewall rules of {} dead attachments", self.0.len())
+    }
+
+    fn belongs(&self) -> Belongs {
+        Belongs::Attachment
+    }
+
+    fn make(&mut self, _: &mut Kernel) -> Result<Made, Error> {
+        Ok(Made::Found)
+    }
+
+    fn check(&self, _: &mut Kernel) -> Result<Vec<Difference>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
+        let is_dead = |owner: &OwnerMark| self.0.contains(owner);
+        if !self.0.is_empty() {
+            accepts::remove(kernel, &is_dead, &[])?;
+        }
+        isolation::release(kernel, &is_dead, &[], None)
+    }
+}
