@@ -10,6 +10,7 @@ use crate::ipam::{HostLocal, Static};
 use crate::meta::bandwidth::Bandwidth;
 use crate::meta::firewall::Firewall;
 use crate::meta::portmap::Portmap;
+use crate::meta::tuning::Tuning;
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
@@ -25,5 +26,6 @@ pub static PLUGINS: &Registry = &[
     &Inventoried(Portmap),
     &Inventoried(Ptp),
     &Static,
+    &Inventoried(Tuning),
     &Inventoried(VLAN),
 ];

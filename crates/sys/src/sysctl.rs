@@ -228,6 +228,16 @@ mod tests {
     }
 
     #[test]
+    fn a_list_is_read_whole() {
+        isolated(|| {
+            let key = ["net", "ipv4", "ip_local_port_range"];
+            write(&key, "20000 30000").unwrap();
+            assert_eq!(read(&key).unwrap(), "20000\t30000");
+            assert_eq!(ensure(&key, "20000 30000").unwrap(), Ensured::Unchanged);
+        });
+    }
+
+    #[test]
     fn a_refused_value_is_named() {
         isolated(|| {
             let text = write(FORWARD, "many").unwrap_err().to_string();

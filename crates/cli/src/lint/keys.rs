@@ -151,6 +151,11 @@ const STATIC: Shape = Shape {
     ],
 };
 
+const TUNING: Shape = Shape {
+    plain: &["sysctl", "mac", "promisc", "mtu", "allmulti", "txQLen", "dataDir"],
+    nested: &[],
+};
+
 /// The keys of a plugin type that is ours.
 pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
     match plugin_type {
@@ -163,6 +168,7 @@ pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
         "macvlan" => Some(&MACVLAN),
         "portmap" => Some(&PORTMAP),
         "ptp" => Some(&PTP),
+        "tuning" => Some(&TUNING),
         "vlan" => Some(&VLAN),
         _ => None,
     }

@@ -3,3 +3,4 @@
 pub mod bandwidth;
 pub mod firewall;
 pub mod portmap;
+pub mod tuning;

@@ -26,12 +26,13 @@ pub fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>, PathError> {
     }
     let too_large =
         || refused(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
-    // Files of /proc say that they have no size.
+    // Files of /proc say that they have no size, and kernel parameters that are
+    // lists of numbers end after the first read, however little it took.
     let expected = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
     if expected > limit {
         return Err(too_large());
     }
-    let mut bytes = Vec::with_capacity(expected + 1);
+    let mut bytes = Vec::with_capacity(if expected == 0 { 4096 } else { expected + 1 });
     loop {
         if bytes.len() > limit {
             return Err(too_large());
