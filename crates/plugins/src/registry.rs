@@ -4,6 +4,7 @@ use podwire_plugin::{Inventoried, Registry};
 
 use crate::interface::bridge::Bridge;
 use crate::interface::child::{DUMMY, IPVLAN, MACVLAN, VLAN};
+use crate::interface::host_device::HostDevice;
 use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
 use crate::ipam::{HostLocal, Static};
@@ -19,6 +20,7 @@ pub static PLUGINS: &Registry = &[
     &Inventoried(Bridge),
     &Inventoried(DUMMY),
     &Inventoried(Firewall),
+    &Inventoried(HostDevice),
     &HostLocal,
     &Inventoried(IPVLAN),
     &Inventoried(Loopback),

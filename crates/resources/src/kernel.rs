@@ -11,6 +11,8 @@ use podwire_spec::error::{Error, ErrorCode};
 use podwire_sys::lock::FileLock;
 use podwire_sys::netns::NetNs;
 
+use crate::moved_device::DeviceNetwork;
+
 /// Handles of one plugin call: the host's namespace, and the sandbox's where
 /// there is one.
 pub struct Kernel {
@@ -23,6 +25,7 @@ pub struct Kernel {
     host_indexes: Vec<(String, u32)>,
     pair: Option<Pair>,
     child: Option<Link>,
+    carried: Option<DeviceNetwork>,
     shared_bridges: Option<FileLock>,
     own_bridges: Option<FileLock>,
 }
@@ -70,6 +73,7 @@ impl Kernel {
             host_indexes: Vec::new(),
             pair: None,
             child: None,
+            carried: None,
             shared_bridges: None,
             own_bridges: None,
         })
@@ -130,6 +134,17 @@ impl Kernel {
             self.in_sandbox(|| ())?;
         }
         self.container.as_mut().ok_or_else(unreachable)
+    }
+
+    /// The sandbox's links together with the host's namespace, to move a link
+    /// there.
+    ///
+    /// # Errors
+    /// There is no sandbox, or it can't be entered.
+    pub fn container_and_home(&mut self) -> Result<(&mut RouteSocket, &NetNs), Error> {
+        self.container()?;
+        let container = self.container.as_mut().ok_or_else(unreachable)?;
+        Ok((container, self.home.as_ref().ok_or_else(unreachable)?))
     }
 
     /// Runs `work` inside the sandbox's namespace: for sysctls, which have no
@@ -217,6 +232,16 @@ impl Kernel {
     /// that is no end of a pair.
     pub fn made_child(&self, ifname: &str) -> Option<&Link> {
         self.child.as_ref().filter(|link| link.name == ifname)
+    }
+
+    /// Keeps what a device had on the host before this call moved it.
+    pub fn carry(&mut self, network: DeviceNetwork) {
+        self.carried = Some(network);
+    }
+
+    /// What the device that this call moved had on the host.
+    pub fn carried(&self) -> Option<&DeviceNetwork> {
+        self.carried.as_ref()
     }
 
     /// The index of the host end that this call made.

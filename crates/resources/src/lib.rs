@@ -17,6 +17,7 @@ pub mod interface;
 pub mod link_attributes;
 pub mod loopback;
 pub mod masquerade;
+pub mod moved_device;
 pub mod nft;
 pub mod port_vlans;
 pub mod sandbox_sysctls;

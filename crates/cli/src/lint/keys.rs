@@ -117,6 +117,16 @@ const PORTMAP: Shape = Shape {
     nested: &[],
 };
 
+const HOST_DEVICE: Shape = Shape {
+    plain: &["device", "hwaddr", "kernelpath", "pciBusID", "DPDKMode", "useInterfaceNetwork"],
+    nested: &[("dns", &DNS)],
+};
+
+const TAP: Shape = Shape {
+    plain: &["multiQueue", "mtu", "mac", "owner", "group", "selinuxContext", "bridge"],
+    nested: &[("dns", &DNS)],
+};
+
 const PTP: Shape = Shape { plain: &["ipMasq", "ipMasqBackend", "mtu"], nested: &[("dns", &DNS)] };
 
 const FIREWALL: Shape = Shape {
@@ -164,12 +174,14 @@ pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
         "bridge" => Some(&BRIDGE),
         "dummy" => Some(&DUMMY),
         "ipvlan" => Some(&IPVLAN),
+        "host-device" => Some(&HOST_DEVICE),
         "loopback" => Some(&LOOPBACK),
         "macvlan" => Some(&MACVLAN),
         "portmap" => Some(&PORTMAP),
         "ptp" => Some(&PTP),
         "tuning" => Some(&TUNING),
         "vlan" => Some(&VLAN),
+        "tap" => Some(&TAP),
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod bridge;
 pub mod child;
+pub mod host_device;
 pub mod loopback;
 pub mod ptp;
 

@@ -1,0 +1,201 @@
+//! Where a device came from, as far as its alias can't tell.
+//!
+//! The alias holds the device's old name, and moves with it: that is the record
+//! of the Go plugin, and enough to bring the device back. What makes the return
+//! exact, and what lets a lost device be told from another one, stands in a file
+//! that is written before the device is touched. It need not outlive a boot,
+//! since a device doesn't stay in a namespace over one.
+
+use std::path::{Path, PathBuf};
+
+use podwire_netlink::route::{Link, MacAddress};
+use podwire_plugin::OwnerMark;
+use podwire_spec::error::Error;
+use podwire_spec::id::{AttachmentKey, IfName};
+use podwire_spec::json::{Object, Writer};
+use podwire_sys::file::{Durability, create_dir_all, read_bounded, regular_files, write_atomic};
+
+/// One file per moved device, named by the owner's mark.
+const DIRECTORY: &str = "/run/podwire/devices";
+/// How the files' names end.
+const SUFFIX: &str = ".json";
+/// More than a record can have.
+const LIMIT: usize = 4096;
+/// More than a host has devices.
+const FILES: usize = 65_536;
+
+/// A device as it was on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Its name, the one to return under.
+    pub(super) name: String,
+    /// Its alias, if an administrator gave it one.
+    pub(super) alias: Option<String>,
+    /// Its index, which it mostly keeps in the container.
+    pub(super) index: u32,
+    /// Its MAC address.
+    pub(super) mac: Option<MacAddress>,
+    /// Its MTU in bytes.
+    pub(super) mtu: u32,
+    /// Whether it was switched on.
+    pub(super) up: bool,
+    /// Whether it is hardware, which no namespace takes along when it ends.
+    pub(super) physical: bool,
+    /// Its name in the container.
+    pub(super) ifname: String,
+    /// The container's namespace, as the runtime named it.
+    pub(super) sandbox: String,
+}
+
+impl Record {
+    /// The record of a device that is about to be moved.
+    pub(super) fn of(link: &Link, key: &AttachmentKey, sandbox: String) -> Self {
+        Self {
+            name: link.name.clone(),
+            alias: link.alias.clone(),
+            index: link.index,
+            mac: link.mac,
+            mtu: link.mtu,
+            up: link.is_up(),
+            physical: link.kind.is_none(),
+            ifname: key.ifname.to_string(),
+            sandbox,
+        }
+    }
+
+    fn to_json(&self) -> String {
+        let mut writer = Writer::pretty();
+        writer.begin_object();
+        writer.key("name").string(&self.name);
+        if let Some(alias) = &self.alias {
+            writer.key("alias").string(alias);
+        }
+        writer.key("index").raw(&self.index.to_string());
+        if let Some(mac) = self.mac {
+            writer.key("mac").string(&mac.to_string());
+        }
+        writer.key("mtu").raw(&self.mtu.to_string());
+        writer.key("up").boolean(self.up);
+        writer.key("physical").boolean(self.physical);
+        writer.key("ifname").string(&self.ifname);
+        writer.key("sandbox").string(&self.sandbox);
+        writer.end_object();
+        writer.finish()
+    }
+
+    fn parse(text: &str) -> Result<Self, Error> {
+        let object = Object::parse(text)?;
+        let wanted = |key: &str| Error::config(format!("{key} is missing"));
+        let name = |key: &str| -> Result<String, Error> {
+            let name = object.string(key)?.ok_or_else(|| wanted(key))?;
+            IfName::parse(&name)?;
+            Ok(name.into_owned())
+        };
+        let number = |key: &str| object.integer::<u32>(key)?.ok_or_else(|| wanted(key));
+        Ok(Self {
+            name: name("name")?,
+            alias: object.string("alias")?.map(Into::into),
+            index: number("index")?,
+            mac: object.string("mac")?.and_then(|text| text.parse().ok()),
+            mtu: number("mtu")?,
+            up: object.boolean("up")?.unwrap_or(false),
+            physical: object.boolean("physical")?.unwrap_or(false),
+            ifname: name("ifname")?,
+            sandbox: object.string("sandbox")?.unwrap_or_default().into_owned(),
+        })
+    }
+
+    /// Keeps it. Where it can't be written (rootless), the alias must do.
+    pub(super) fn write(&self, owner: &OwnerMark) {
+        let path = path_of(owner);
+        let outcome = create_dir_all(Path::new(DIRECTORY), 0o700).and_then(|()| {
+            write_atomic(&path, self.to_json().as_bytes(), 0o600, Durability::Volatile)
+        });
+        if let Err(error) = outcome {
+            log::debug!("no record of device {}: {error}", self.name);
+        }
+    }
+}
+
+/// The record of an attachment's device. One that can't be read is as good as
+/// none: the alias still tells the name.
+pub(super) fn read(owner: &OwnerMark) -> Option<Record> {
+    let bytes = match read_bounded(&path_of(owner), LIMIT) {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_missing() => return None,
+        Err(error) => {
+            log::warn!("going on without the device's record: {error}");
+            return None;
+        }
+    };
+    let parsed = Record::parse(&String::from_utf8_lossy(&bytes));
+    parsed.map_err(|error| log::warn!("going on without the device's record: {error}")).ok()
+}
+
+/// Forgets an attachment's device.
+pub(super) fn remove(owner: &OwnerMark) {
+    let path = path_of(owner);
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            log::warn!("{} stays: {error}", path.display());
+        }
+        _ => {}
+    }
+}
+
+/// The owners of all records.
+pub(super) fn owners() -> Vec<OwnerMark> {
+    let names = regular_files(Path::new(DIRECTORY), FILES).unwrap_or_default();
+    let mark =
+        |name: std::ffi::OsString| OwnerMark::from_comment(name.to_str()?.strip_suffix(SUFFIX)?);
+    names.into_iter().filter_map(mark).collect()
+}
+
+/// Names of the devices that other owners have.
+pub(super) fn names_of_others(owner: &OwnerMark) -> Vec<String> {
+    let others = owners().into_iter().filter(|other| other != owner);
+    others.filter_map(|other| read(&other)).map(|record| record.name).collect()
+}
+
+/// Forgets that others have a device which is on the host.
+pub(super) fn remove_others(owner: &OwnerMark, name: &str) {
+    for other in owners().iter().filter(|other| *other != owner) {
+        if read(other).is_some_and(|record| record.name == name) {
+            remove(other);
+        }
+    }
+}
+
+fn path_of(owner: &OwnerMark) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("{owner}{SUFFIX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_survives_its_file() {
+        let record = Record {
+            name: "enp1s0".to_owned(),
+            alias: Some("uplink \"A\"".to_owned()),
+            index: 7,
+            mac: Some(MacAddress([2, 0, 0, 0, 0, 9])),
+            mtu: 9000,
+            up: true,
+            physical: true,
+            ifname: "net1".to_owned(),
+            sandbox: "/run/netns/a".to_owned(),
+        };
+        assert_eq!(Record::parse(&record.to_json()).unwrap(), record);
+        let bare = Record { alias: None, mac: None, up: false, ..record };
+        assert_eq!(Record::parse(&bare.to_json()).unwrap(), bare);
+    }
+
+    #[test]
+    fn a_broken_record_is_an_error() {
+        for text in ["", "{}", "[]", r#"{"name":"../x","index":1,"mtu":1,"ifname":"a"}"#] {
+            assert!(Record::parse(text).is_err(), "{text}");
+        }
+    }
+}
