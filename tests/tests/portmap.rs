@@ -10,6 +10,8 @@ mod conditions;
 mod connections;
 #[path = "portmap/lab.rs"]
 mod lab;
+#[path = "portmap/last.rs"]
+mod last;
 #[path = "portmap/life.rs"]
 mod life;
 #[path = "portmap/owners.rs"]

@@ -15,6 +15,9 @@ use crate::plugin::{Description, Plugin};
 use crate::request::Request;
 use crate::undo::Undo;
 
+/// What to do about an attachment that isn't as it was made.
+const REMEDY: &str = "detach the container and attach it again (DEL, then ADD)";
+
 /// Differences that a CHECK error names before it only counts the rest.
 const DIFFERENCES_SHOWN: usize = 5;
 
@@ -273,11 +276,15 @@ fn remove_all<K>(plan: &Plan<K>, kernel: &mut K, errors: &mut Vec<Error>) -> boo
     address_is_free
 }
 
-/// The CHECK error that names the differences.
+/// The CHECK error: the first difference in the message, the further ones in the
+/// details.
 fn drift(plugin: &str, attachment: &Attachment, differences: &[Difference]) -> Result<(), Error> {
-    let Some(first) = differences.first() else { return Ok(()) };
-    let mut details: Vec<_> =
-        differences.iter().take(DIFFERENCES_SHOWN).map(ToString::to_string).collect();
+    let Some((first, others)) = differences.split_first() else { return Ok(()) };
+    let shown = others.iter().take(DIFFERENCES_SHOWN - 1);
+    let mut details: Vec<_> = shown.map(ToString::to_string).collect();
+    if details.is_empty() {
+        details.push(REMEDY.to_owned());
+    }
     if differences.len() > DIFFERENCES_SHOWN {
         details.push(format!("and {} more", differences.len() - DIFFERENCES_SHOWN));
     }

@@ -168,7 +168,10 @@ fn check_names_the_differences() {
     let error = drift("bridge", &attachment, &found).unwrap_err();
     assert_eq!(error.code.number(), 100);
     assert!(error.msg.contains("eth0") && error.msg.ends_with("route 0 is missing"), "{error}");
+    assert!(error.details.starts_with("route 1 is missing; "), "{error}");
     assert!(error.details.ends_with("and 2 more"), "{error}");
+    let error = drift("bridge", &attachment, &found[..1]).unwrap_err();
+    assert!(!error.details.contains("route"), "{error}");
 
     let mut kernel = Kernel::default();
     kernel.objects.insert("rules", "wrong");

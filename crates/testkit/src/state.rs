@@ -120,8 +120,8 @@ impl Difference {
     }
 
     /// Without what may stay on a host after the last DEL: the named bridges with
-    /// their addresses and routes, forwarding switched on, empty base tables and
-    /// chains, `lock`, `last_reserved_ip.*`, and our indexes and stamps.
+    /// their addresses and routes, forwarding switched on, tables with empty base
+    /// chains and sets, `lock`, `last_reserved_ip.*`, and our indexes and stamps.
     #[must_use]
     pub fn beyond_residue(self, bridges: &[&str]) -> Self {
         self.without(|change| residue::is_allowed(change, bridges))

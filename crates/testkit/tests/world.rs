@@ -121,7 +121,7 @@ fn a_snapshot_sees_each_kind_of_change() {
         );
     }
     let beyond: Vec<_> = difference.beyond_residue(&["br0"]).changes;
-    assert_eq!(beyond.len(), 6, "{beyond:#?}");
+    assert_eq!(beyond.len(), 7, "{beyond:#?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Lab {
     #[track_caller]
     pub(crate) fn difference(&self, netns: &Netns, config: &Value, result: &Value) -> String {
         let error = self.check(netns, config, result).error(100);
-        error["details"].as_str().unwrap().to_owned()
+        format!("{}; {}", error["msg"], error["details"])
     }
 
     /// A successful DEL with prevResult.

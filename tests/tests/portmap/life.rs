@@ -123,7 +123,7 @@ fn b076_after_a_flush_check_says_what_is_missing_and_del_succeeds() {
         "flush chain ip podwire_hostports from_10.1.0.0/24",
         "flush map ip podwire_hostports ports",
         "flush map ip6 podwire_hostports hairpins",
-        "flush set ip podwire_hostports owners",
+        "flush map ip podwire_hostports owners",
     ] {
         lab.add(&c1, &tcp(8080, 80)).success();
         lab.check(&c1, &tcp(8080, 80)).success();

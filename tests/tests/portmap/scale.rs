@@ -34,7 +34,7 @@ fn crowd(lab: &Lab, count: u32) {
                 "add element {family} podwire_hostports ports {{ udp . {port} comment \
                  \"0000000000000000-{number:016x} others/c{number}/eth0\" : {address} . 80 }}\n\
                  add element {family} podwire_hostports owners {{ 0:0:0:0:0:0:{:x}:{:x} . 0 comment \
-                 \"1 others/c{number}/eth0 to={address} udp:{port}:80\" }}",
+                 \"1 others/c{number}/eth0 to={address} udp:{port}:80\" : goto hostports }}",
                 number >> 16,
                 number & 0xffff
             )

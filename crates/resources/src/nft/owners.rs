@@ -29,6 +29,14 @@ pub fn set(table: TableId<'_>) -> Set {
         .with_comment("whose the elements are")
 }
 
+/// The same as a map, for tables that count: an entry leads to the chain that
+/// serves its attachment, though no packet is looked up in it. The kernel counts
+/// what leads to a chain, so whether anybody is left shows without listing them.
+pub fn counted(table: TableId<'_>) -> Set {
+    Set::verdict_map(table.set(NAME), &[DataType::Ipv6Address, DataType::Mark])
+        .with_comment("whose the elements are")
+}
+
 fn key(mark: &OwnerMark, number: usize) -> Data {
     Data::new().field(&mark.bytes()).mark(u32::try_from(number).unwrap_or(u32::MAX))
 }

@@ -10,7 +10,9 @@ pub(super) fn is_allowed(change: &Change, bridges: &[&str]) -> bool {
     match (change, words.as_slice()) {
         (Change::Added(..), ["link" | "address", name, ..]) => bridges.contains(name),
         (Change::Added(..), ["route", _, "main", _, device, ..]) => bridges.contains(device),
-        (Change::Added(..), ["nft", "table" | "chain" | "set" | "map", ..]) => true,
+        (Change::Added(..), ["nft", "table" | "set" | "map", ..]) => true,
+        // Rules are facts of their own: a chain that has some isn't empty.
+        (Change::Added(_, chain), ["nft", "chain", ..]) => chain.contains("\"hook\""),
         (Change::Changed(_, _, now), ["sysctl", key]) => is_forwarding(key) && now == "1",
         (Change::Added(..) | Change::Changed(..), ["file", path, ..]) => is_bookkeeping(path),
         _ => false,
@@ -45,7 +47,6 @@ mod tests {
             "address br0 10.1.0.1/24",
             "route -4 main 10.1.0.0/24 br0",
             "nft table ip podwire",
-            "nft chain ip podwire postrouting",
             "file /var/lib/cni/networks/n/lock",
             "file /var/lib/cni/networks/n/last_reserved_ip.0",
             "file /var/lib/cni/networks/.podwire/n/index",
@@ -58,6 +59,7 @@ mod tests {
             "link br1",
             "route -4 main 10.1.0.0/24 br1",
             "route -4 77 10.1.0.0/24 br0",
+            "nft chain ip podwire from_10.1.0.0/24",
             "nft rule ip podwire postrouting",
             "nft element ip podwire owners 1",
             "file /var/lib/cni/networks/n/10.1.0.2",
@@ -67,6 +69,9 @@ mod tests {
         for name in leaks {
             assert!(!is_allowed(&added(name), &["br0"]), "{name}");
         }
+        let hooked = r#"{"hook":"postrouting","prio":100,"type":"nat"}"#.to_owned();
+        let entry = Change::Added("nft chain ip podwire postrouting".to_owned(), hooked);
+        assert!(is_allowed(&entry, &[]));
         let gone = Change::Removed("link br0".to_owned(), String::new());
         assert!(!is_allowed(&gone, &["br0"]));
     }

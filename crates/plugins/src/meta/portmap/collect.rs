@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use podwire_netlink::nft::Batch;
 use podwire_plugin::{Belongs, Collection, Difference, Made, OwnerMark, Plan, Resource, Valid};
-use podwire_resources::nft::{owners, push_unused_chain, retrying};
+use podwire_resources::nft::{owners, retrying};
 use podwire_resources::{Kernel, refused};
 use podwire_spec::Error;
 
@@ -28,11 +28,9 @@ impl Collection<Kernel> for OwnMappings {
             let all = owners::all(socket, layout::table(version)).map_err(refused)?;
             stale.extend(all.into_iter().filter(|mark| valid.is_stale(mark)));
         }
-        // Removed last first, so these after those who use them.
-        let mut plan: Plan<Kernel> = vec![
-            Box::new(UnusedSubnets),
-            Box::new(UnusedConditions(OwnerMark::network_half(valid.network()))),
-        ];
+        // Removed last first, so this one after those who use it.
+        let mut plan: Plan<Kernel> =
+            vec![Box::new(UnusedConditions(OwnerMark::network_half(valid.network())))];
         for mark in stale {
             plan.push(Box::new(Stale(mark)));
         }
@@ -100,48 +98,6 @@ impl Resource<Kernel> for UnusedConditions {
                 let all = owners::all(socket, layout::table(version))?;
                 if !all.iter().any(|mark| mark.network == self.0) {
                     structure.drop_network(&mut batch, scope);
-                }
-            }
-            if !batch.is_empty() {
-                batch.require_generation(generation);
-                socket.commit(&batch)?;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// The chains of subnets that no hairpin leads to any more: DEL removes them with
-/// the last one, but not where a port was taken over from a dead holder.
-struct UnusedSubnets;
-
-impl Resource<Kernel> for UnusedSubnets {
-    fn describe(&self) -> String {
-        "masquerading of subnets without port mappings".to_owned()
-    }
-
-    fn belongs(&self) -> Belongs {
-        Belongs::Attachment
-    }
-
-    fn make(&mut self, _: &mut Kernel) -> Result<Made, Error> {
-        Ok(Made::Found)
-    }
-
-    fn check(&self, _: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        Ok(Vec::new())
-    }
-
-    fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let socket = kernel.nft()?;
-        retrying(|| {
-            let generation = socket.generation()?;
-            let mut batch = Batch::new();
-            for version in VERSIONS {
-                for chain in socket.chains(layout::table(version))? {
-                    if chain.name.starts_with(layout::FROM) {
-                        push_unused_chain(socket, &mut batch, chain.id(), 0)?;
-                    }
                 }
             }
             if !batch.is_empty() {

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use podwire_netlink::nft::{Data, Element, IpVersion, Verdict};
 use podwire_plugin::{OwnerMark, shorten};
-use podwire_resources::nft::{COMMENT_LIMIT, cut, display_name, owner_comment, owners::Record};
+use podwire_resources::nft::owners::{self, Record};
+use podwire_resources::nft::{COMMENT_LIMIT, cut, display_name, owner_comment};
 use podwire_spec::id::{AttachmentKey, ContainerId};
 
 use super::config::{Config, Masquerade};
@@ -128,7 +129,7 @@ impl Forwarding {
 
     /// What is written down in the owners set. `link` is the host's end of the
     /// container's interface, which proves that the container is there.
-    pub(super) fn words(&self, link: Option<u32>) -> Vec<String> {
+    fn words(&self, link: Option<u32>) -> Vec<String> {
         let mut words = vec![cut(&self.name, NAME_LIMIT).to_owned(), self.container.clone()];
         words.extend(link.map(|index| format!("{LINK}{index}")));
         words.push(format!("{ADDRESS}{}", self.address));
@@ -140,6 +141,20 @@ impl Forwarding {
         }
         words.extend(self.mappings.iter().map(ToString::to_string));
         words
+    }
+
+    /// The entries of the owners map, each of which counts for the chain that
+    /// the attachment relies on.
+    pub(super) fn record(&self, link: Option<u32>) -> Vec<Element> {
+        let entries = owners::entries(&self.owner, &self.words(link));
+        let counted = |entry: Element| entry.with_verdict(Verdict::goto(self.scope.chain()));
+        entries.into_iter().map(counted).collect()
+    }
+
+    /// Whether it relies on a chain that goes when nobody does.
+    pub(super) fn relies_on(&self, chain: &str) -> bool {
+        self.scope.chain() == chain
+            || self.masquerade.as_ref().is_some_and(|filled| filled.chain.name == chain)
     }
 
     /// The owner, as in comments.
@@ -186,7 +201,8 @@ pub(super) struct Held {
     pub(super) marked: bool,
     /// What is forwarded.
     pub(super) mappings: Vec<Mapping>,
-    scope: Scope,
+    /// The maps that they are in.
+    pub(super) scope: Scope,
 }
 
 impl Held {

@@ -6,6 +6,7 @@ use podwire_resources::nft::{owner_of, owners};
 use podwire_resources::{Kernel, refused};
 use podwire_spec::{Error, ErrorCode};
 
+use super::departure::Departure;
 use super::forwarding::{Entry, Forwarding, Held};
 use super::layout;
 
@@ -34,6 +35,7 @@ pub(super) fn of(
 pub(super) fn resolve(
     kernel: &mut Kernel,
     batch: &mut Batch,
+    departure: &mut Departure,
     forwarding: &Forwarding,
     entries: Vec<Entry>,
 ) -> Result<Vec<Entry>, Error> {
@@ -53,7 +55,7 @@ pub(super) fn resolve(
                 held.keys().iter().any(|(map, key)| *map == entry.map && key.key == found.key)
             });
             if !told {
-                batch.delete_elements(set, [&found]);
+                departure.element(batch, &entry.map, &found);
             }
             wanted.push(entry);
             continue;
@@ -71,7 +73,7 @@ pub(super) fn resolve(
             }
             log::warn!("{} is taken over from {}, which is gone", entry.what, held.name);
         }
-        batch.delete_elements(set, [&found]);
+        departure.element(batch, &entry.map, &found);
         wanted.push(entry);
     }
     Ok(wanted)

@@ -13,10 +13,11 @@ use podwire_spec::id::AttachmentKey;
 
 use super::condition::Condition;
 use super::connections;
+use super::departure::Departure;
 use super::forwarding::{Entry, Forwarding};
 use super::holder;
-use super::layout;
-use super::removal::{self, Again};
+use super::layout::{self, VERSIONS};
+use super::removal;
 use super::set_mark::SetMark;
 use super::structure::Structure;
 use super::takeover::GoMappings;
@@ -63,25 +64,27 @@ impl HostPorts {
         let generation = kernel.nft()?.generation().map_err(refused)?;
         let mut batch = Batch::new();
         let mut looked = thoroughly;
-        if thoroughly {
-            removal::push(kernel.nft()?, &mut batch, &self.owner(), Again::Yes).map_err(refused)?;
-        }
-        for (forwarding, condition) in &self.forwardings {
-            let structure =
-                Structure::observe(kernel.nft()?, forwarding.version).map_err(refused)?;
-            looked |= structure.mend(&mut batch, forwarding, condition.as_ref(), thoroughly);
-            let mut entries = forwarding.entries();
+        for version in VERSIONS {
+            let wanted = self.forwardings.iter().find(|(one, _)| one.version == version);
+            let successor = wanted.map(|(forwarding, _)| forwarding);
+            let mut departure = Departure::new(version);
             if thoroughly {
-                entries = holder::resolve(kernel, &mut batch, forwarding, entries)?;
+                let owner = self.owner();
+                departure.owner(kernel.nft()?, &mut batch, &owner, successor).map_err(refused)?;
+            } else if successor.is_none() {
+                continue;
             }
-            let id = layout::table(forwarding.version);
-            for group in entries.chunk_by(|one, other| one.map == other.map) {
-                let Some(first) = group.first() else { continue };
-                let elements = group.iter().map(|entry| &entry.element);
-                batch.create_elements(id.set(&first.map), elements);
+            let structure = Structure::observe(kernel.nft()?, version).map_err(refused)?;
+            if let Some((forwarding, condition)) = wanted {
+                looked |= structure.mend(&mut batch, forwarding, condition.as_ref(), thoroughly);
+                let mut entries = forwarding.entries();
+                if thoroughly {
+                    entries =
+                        holder::resolve(kernel, &mut batch, &mut departure, forwarding, entries)?;
+                }
+                push_elements(&mut batch, forwarding, &entries, link);
             }
-            let record = owners::entries(&forwarding.owner, &forwarding.words(link));
-            batch.create_elements(id.set(owners::NAME), &record);
+            departure.push(kernel.nft()?, &mut batch, &structure, successor).map_err(refused)?;
         }
         if let Some(set_mark) = &self.set_mark {
             looked |= set_mark.push(kernel.nft()?, &mut batch, &self.forwardings)?;
@@ -194,6 +197,17 @@ impl Resource<Kernel> for HostPorts {
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
         removal::remove(kernel, &self.owner())
     }
+}
+
+/// Adds the elements to a batch, and what is written down about them.
+fn push_elements(batch: &mut Batch, forwarding: &Forwarding, entries: &[Entry], link: Option<u32>) {
+    let id = layout::table(forwarding.version);
+    for group in entries.chunk_by(|one, other| one.map == other.map) {
+        let Some(first) = group.first() else { continue };
+        let elements = group.iter().map(|entry| &entry.element);
+        batch.create_elements(id.set(&first.map), elements);
+    }
+    batch.create_elements(id.set(owners::NAME), &forwarding.record(link));
 }
 
 fn missing_elements(

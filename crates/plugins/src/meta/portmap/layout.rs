@@ -5,7 +5,7 @@
 //!   map ports         { protocol . port : address . port }
 //!   map address_ports { host address . protocol . port : address . port }
 //!   map hairpins      { address . protocol . port . port of the host : verdict }
-//!   set owners        { mark . number }
+//!   map owners        { mark . number : goto hostports, or network_H }
 //!   chain prerouting  { type nat hook prerouting priority dstnat + 1
 //!                       fib daddr type local jump hostports }
 //!   chain output      { type nat hook output priority dstnat + 1
@@ -39,7 +39,11 @@
 //!   so that connections that somebody else forwarded to the same container
 //!   keep their source;
 //! - a network with conditions has maps of its own, so that they hold for its
-//!   mappings alone.
+//!   mappings alone;
+//! - what leads to a chain is counted by the kernel. So the chain of a subnet goes
+//!   with its last mapping, that of a network with its last attachment, and with
+//!   the last one of the host the table; who relies on a chain that goes meanwhile
+//!   names it, is refused, and looks again.
 
 use std::fmt::Write as _;
 
@@ -60,14 +64,12 @@ const ORIGINAL_PORT: ConntrackKey = ConntrackKey::Other(12);
 /// Both address families.
 pub(super) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 /// The chain of base chains' jumps.
-const HOSTPORTS: &str = "hostports";
+pub(super) const HOSTPORTS: &str = "hostports";
 /// The chain of the networks' conditions.
 pub(super) const CONDITIONAL: &str = "conditional";
 /// The verdict map of connections that may have to be masqueraded.
 pub(super) const HAIRPINS: &str = "hairpins";
 const POSTROUTING: &str = "postrouting";
-/// How the names of the chains begin that hairpins lead to.
-pub(super) const FROM: &str = "from_";
 
 /// The table of an IP version.
 pub(super) const fn table(version: IpVersion) -> TableId<'static> {
@@ -153,6 +155,11 @@ impl Scope {
     }
 }
 
+/// Whether a chain is that of a network with conditions.
+pub(super) fn is_network_chain(name: &str) -> bool {
+    name.starts_with("network_")
+}
+
 /// Sixteen hexadecimal digits.
 pub(super) fn hex(half: [u8; 8]) -> String {
     half.iter().fold(String::with_capacity(16), |mut text, byte| {
@@ -188,7 +195,7 @@ pub(super) fn sets(version: IpVersion) -> Vec<Set> {
     let hairpin = [address_type(version), DataType::InetProtocol, port, port];
     let mut sets = Vec::from(Scope::Common.maps(version));
     sets.push(Set::verdict_map(id.set(HAIRPINS), &hairpin));
-    sets.push(owners::set(id));
+    sets.push(owners::counted(id));
     sets
 }
 
@@ -261,7 +268,7 @@ pub(super) fn masquerade_chain(version: IpVersion, subnet: Option<IpNet>) -> Fil
         return Filled { chain: Chain::regular(chain), rules: vec![Rule::new(chain).masquerade()] };
     };
     // A colon can't be part of a chain's name for the nft command.
-    let name = format!("{FROM}{}", subnet.to_string().replace(':', "_"));
+    let name = format!("from_{}", subnet.to_string().replace(':', "_"));
     let chain = id.chain(&name);
     let sources = local_sources(version, subnet);
     let rule = |net: &IpNet| Rule::new(chain).source(Comparison::Equal, *net).masquerade();

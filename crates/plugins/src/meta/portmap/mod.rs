@@ -19,6 +19,7 @@ mod collect;
 mod condition;
 mod config;
 mod connections;
+mod departure;
 mod forwarding;
 mod holder;
 mod hostports;

@@ -19,7 +19,15 @@ use podwire_spec::Error;
 use super::condition::Condition;
 use super::forwarding::Forwarding;
 use super::layout;
-use super::removal::Again;
+
+/// Whether the batch that removes an owner's rules makes new ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Again {
+    /// It does.
+    Yes,
+    /// They go for good.
+    No,
+}
 
 /// Our chain in the host's table.
 const CHAIN: &str = "PODWIRE-SETMARK";

@@ -178,6 +178,28 @@ impl Structure {
         }
     }
 
+    /// Whether nothing but the `leaving` elements, rules of its own and jumps
+    /// lead to a chain. The kernel counts them all in one number.
+    pub(super) fn is_unused(
+        &self,
+        socket: &mut NftSocket,
+        chain: &str,
+        leaving: u32,
+    ) -> Result<bool, NetlinkError> {
+        let found = socket.chain(layout::table(self.version).chain(chain))?;
+        let Some(uses) = found.and_then(|found| found.uses) else { return Ok(false) };
+        let leads = |rule: &&Rule| rule.chain == chain || rule.target_chain() == Some(chain);
+        let rules = u32::try_from(self.rules.iter().filter(leads).count()).unwrap_or(u32::MAX);
+        Ok(uses <= rules.saturating_add(leaving))
+    }
+
+    /// The chains of networks with conditions.
+    pub(super) fn networks(&self) -> impl Iterator<Item = &str> {
+        let rules = self.rules.iter();
+        let names = rules.flat_map(|rule| [Some(rule.chain.as_str()), rule.target_chain()]);
+        names.flatten().filter(|name| layout::is_network_chain(name))
+    }
+
     /// Whether there are conditions of this network.
     pub(super) fn has_scope(&self, scope: Scope) -> bool {
         self.entries_of(scope).next().is_some() || self.of_chain(&scope.chain()).next().is_some()
