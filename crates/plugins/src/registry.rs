@@ -11,7 +11,9 @@ use crate::ipam::{HostLocal, Static};
 use crate::meta::bandwidth::Bandwidth;
 use crate::meta::firewall::Firewall;
 use crate::meta::portmap::Portmap;
+use crate::meta::sbr::Sbr;
 use crate::meta::tuning::Tuning;
+use crate::meta::vrf::Vrf;
 
 /// All of them, in alphabetical order. The program is installed under each
 /// one's name.
@@ -27,7 +29,9 @@ pub static PLUGINS: &Registry = &[
     &Inventoried(MACVLAN),
     &Inventoried(Portmap),
     &Inventoried(Ptp),
+    &Inventoried(Sbr),
     &Static,
     &Inventoried(Tuning),
     &Inventoried(VLAN),
+    &Inventoried(Vrf),
 ];

@@ -22,9 +22,11 @@ pub mod nft;
 pub mod port_vlans;
 pub mod sandbox_sysctls;
 pub mod shaper;
+pub mod source_routing;
 pub mod spoof_check;
 pub mod veth;
 pub mod vlan_gateway;
+pub mod vrf;
 
 mod kernel;
 mod sandbox_path;

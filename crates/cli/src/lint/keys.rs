@@ -134,6 +134,10 @@ const FIREWALL: Shape = Shape {
     nested: &[],
 };
 
+const SBR: Shape = Shape { plain: &["table", "gateways", "addSourceHints"], nested: &[] };
+
+const VRF: Shape = Shape { plain: &["vrfname", "table"], nested: &[] };
+
 const RANGE: Shape =
     Shape { plain: &["subnet", "rangeStart", "rangeEnd", "gateway", "exclude"], nested: &[] };
 
@@ -169,6 +173,8 @@ const TUNING: Shape = Shape {
 /// The keys of a plugin type that is ours.
 pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
     match plugin_type {
+        "vrf" => Some(&VRF),
+        "sbr" => Some(&SBR),
         "firewall" => Some(&FIREWALL),
         "bandwidth" => Some(&BANDWIDTH),
         "bridge" => Some(&BRIDGE),
