@@ -7,6 +7,7 @@ use crate::interface::child::{DUMMY, IPVLAN, MACVLAN, VLAN};
 use crate::interface::host_device::HostDevice;
 use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
+use crate::interface::tap::Tap;
 use crate::ipam::{HostLocal, Static};
 use crate::meta::bandwidth::Bandwidth;
 use crate::meta::firewall::Firewall;
@@ -31,6 +32,7 @@ pub static PLUGINS: &Registry = &[
     &Inventoried(Ptp),
     &Inventoried(Sbr),
     &Static,
+    &Inventoried(Tap),
     &Inventoried(Tuning),
     &Inventoried(VLAN),
     &Inventoried(Vrf),

@@ -22,7 +22,7 @@ use std::os::fd::AsFd;
 use crate::bridge::random_mac;
 use crate::kernel::{Kernel, refused};
 
-pub use claim::{Claim, Evidence};
+pub use claim::{Claim, Evidence, Refused};
 pub use parent::{Parent, ParentName, Place};
 
 /// What is made, with the settings of its kind.

@@ -24,6 +24,7 @@ pub mod sandbox_sysctls;
 pub mod shaper;
 pub mod source_routing;
 pub mod spoof_check;
+pub mod tap;
 pub mod veth;
 pub mod vlan_gateway;
 pub mod vrf;

@@ -99,13 +99,19 @@ impl MovedDevice {
             .as_ref()
             .ok_or_else(|| Error::internal("a bug in Podwire: no device was asked for"))?;
         if let Some(link) = selector.find(kernel)? {
-            return Ok(link);
+            // Found otherwise than by name, it may have the last container's.
+            return match record::of_stray(&link) {
+                Some(record) => recover(kernel, &link, &record),
+                None => Ok(link),
+            };
         }
         if let Selector::Name(name) = selector
             && let Some(stray) = search::stray(kernel, name)?
         {
-            log::info!("{} is {name}, which came back by itself", stray.name);
-            return rename(kernel, &stray, name, "");
+            return match record::of_stray(&stray) {
+                Some(record) => recover(kernel, &stray, &record),
+                None => rename(kernel, &stray, name, ""),
+            };
         }
         Err(Error::internal(format!("failed to find host device: there is no {selector}"))
             .with_details("it is missing, or another container has it"))
@@ -154,6 +160,14 @@ fn rename(kernel: &mut Kernel, link: &Link, name: &str, alias: &str) -> Result<L
         outcome => outcome.map_err(refused)?,
     }
     kernel.host_link(name)
+}
+
+/// Gives a device that came back by itself its name, and what it had.
+fn recover(kernel: &mut Kernel, stray: &Link, record: &Record) -> Result<Link, Error> {
+    let alias = record.alias.as_deref().unwrap_or_default();
+    let link = rename(kernel, stray, &record.name, alias)?;
+    restore(kernel, &link, record);
+    kernel.host_link(&record.name)
 }
 
 /// Moves a device from the container to the host, under its old name.
@@ -208,9 +222,7 @@ fn return_device(kernel: &mut Kernel, owner: &OwnerMark, search: &Search) -> Res
         }
         Where::Stray(link) => {
             let record = search.origin(&link)?;
-            let alias = record.alias.as_deref().unwrap_or_default();
-            let link = rename(kernel, &link, &record.name, alias)?;
-            restore(kernel, &link, &record);
+            recover(kernel, &link, &record)?;
         }
         Where::Home(link) => {
             if let Some(record) = &search.record {
@@ -332,7 +344,7 @@ impl Resource<Kernel> for MovedDevice {
         let record = record::read(&self.owner);
         self.remove(kernel)?;
         let network = kernel.carried().cloned().unwrap_or_default();
-        let Some(record) = record.filter(|record| record.up) else { return Ok(()) };
+        let Some(record) = record else { return Ok(()) };
         let link = kernel.host_link(&record.name)?;
         network.give(kernel.host()?, link.device())
     }

@@ -16,7 +16,7 @@
 //! let forwarding = namespace.run(|| podwire_sys::sysctl::read(&["net", "ipv4", "ip_forward"]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![allow(unsafe_code)] // setns, getsockopt and fork need it; see the SAFETY lines.
+#![allow(unsafe_code)] // setns, getsockopt, ioctl and fork need it; see the SAFETY lines.
 
 pub mod boot;
 mod error;
@@ -27,6 +27,8 @@ pub mod mount;
 pub mod netns;
 pub mod process;
 pub mod random;
+pub mod selinux;
 pub mod sysctl;
+pub mod tun;
 
 pub use error::PathError;

@@ -132,6 +132,23 @@ fn b083_a_device_that_came_back_by_itself_gets_its_name() {
     }
 }
 
+/// B083: the same for a device that is found by its address, so under any name.
+#[test]
+fn b083_a_device_found_by_its_address_gets_its_name_back() {
+    let (lab, _peer) = lab();
+    let [old, new] = ["c1", "c2"].map(|name| lab.container(name));
+    let config = with(&plain(), &json!({"device": null, "hwaddr": "02:00:00:00:00:d1"}));
+    lab.add(&old, &config);
+    send_home(&lab, &old, "net1");
+    old.remove();
+    let result = lab.add(&new, &config);
+    assert_eq!(link(&new, "net1").unwrap()["ifalias"], "hdev");
+    lab.del(&new, &config, &result);
+    assert_home(&lab);
+    lab.call("DEL", &old, &config).run().success();
+    assert_home(&lab);
+}
+
 /// Virtual devices go with the namespace; the next ADD finds a new one.
 #[test]
 fn b083_a_device_that_is_gone_is_forgotten() {

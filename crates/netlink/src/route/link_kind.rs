@@ -17,6 +17,13 @@ pub(crate) const IFLA_IPVLAN_FLAGS: u16 = 2;
 pub(crate) const IFLA_VLAN_ID: u16 = 1;
 pub(crate) const IFLA_VLAN_PROTOCOL: u16 = 5;
 pub(crate) const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_TUN_OWNER: u16 = 1;
+const IFLA_TUN_GROUP: u16 = 2;
+const IFLA_TUN_TYPE: u16 = 3;
+const IFLA_TUN_PI: u16 = 4;
+const IFLA_TUN_MULTI_QUEUE: u16 = 7;
+/// `IFF_TAP` (`linux/if_tun.h`).
+const IFF_TAP: u8 = 2;
 
 /// The kind of a virtual link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +63,8 @@ pub enum LinkKind {
     Dummy,
     /// An intermediate device that shapes what is redirected to it.
     Ifb,
+    /// A link whose other end is a program (TUN, TAP).
+    Tun(TunSettings),
     /// Any other kind, by the kernel's name for it.
     Other(String),
 }
@@ -190,6 +199,21 @@ impl VlanProtocol {
     }
 }
 
+/// Settings of a TUN or TAP link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TunSettings {
+    /// It carries Ethernet frames (TAP), not IP packets (TUN).
+    pub tap: bool,
+    /// The user who may attach to it, if one is set.
+    pub owner: Option<u32>,
+    /// The group that may attach to it, if one is set.
+    pub group: Option<u32>,
+    /// Packets come with information in front (`IFF_NO_PI` is off).
+    pub packet_information: bool,
+    /// Several programs may attach a queue each.
+    pub multi_queue: bool,
+}
+
 impl LinkKind {
     /// The kernel's name for the kind.
     #[must_use]
@@ -203,6 +227,7 @@ impl LinkKind {
             Self::Vrf { .. } => "vrf",
             Self::Dummy => "dummy",
             Self::Ifb => "ifb",
+            Self::Tun(_) => "tun",
             Self::Other(name) => name,
         }
     }
@@ -222,6 +247,7 @@ impl LinkKind {
             "macvlan" => decode_macvlan(data)?,
             "ipvlan" => decode_ipvlan(data)?,
             "vlan" => decode_vlan(data)?,
+            "tun" => Self::Tun(decode_tun(data)?),
             "vrf" => Self::Vrf { table: required(data, IFLA_VRF_TABLE)?.u32()? },
             other => Self::Other(other.to_owned()),
         })
@@ -256,6 +282,22 @@ fn decode_ipvlan(data: Attributes<'_>) -> Result<LinkKind, Malformed> {
     let mode = IpvlanMode::from_number(required(data.clone(), IFLA_IPVLAN_MODE)?.u16()?)?;
     let flags = data.find_kind(IFLA_IPVLAN_FLAGS)?.map(|flags| flags.u16()).transpose()?;
     Ok(LinkKind::Ipvlan { mode, isolation: IpvlanIsolation::from_flags(flags.unwrap_or(0)) })
+}
+
+fn decode_tun(data: Attributes<'_>) -> Result<TunSettings, Malformed> {
+    let mut settings = TunSettings::default();
+    for attribute in data {
+        let attribute = attribute?;
+        match attribute.kind {
+            IFLA_TUN_OWNER => settings.owner = Some(attribute.u32()?),
+            IFLA_TUN_GROUP => settings.group = Some(attribute.u32()?),
+            IFLA_TUN_TYPE => settings.tap = attribute.u8()? == IFF_TAP,
+            IFLA_TUN_PI => settings.packet_information = attribute.u8()? != 0,
+            IFLA_TUN_MULTI_QUEUE => settings.multi_queue = attribute.u8()? != 0,
+            _ => {}
+        }
+    }
+    Ok(settings)
 }
 
 fn decode_vlan(data: Attributes<'_>) -> Result<LinkKind, Malformed> {

@@ -5,6 +5,7 @@ pub mod child;
 pub mod host_device;
 pub mod loopback;
 pub mod ptp;
+pub mod tap;
 
 mod dns;
 mod dummy;

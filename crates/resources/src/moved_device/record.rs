@@ -63,6 +63,13 @@ impl Record {
         }
     }
 
+    /// Whether a link is the device, given that its alias says so. Its MAC
+    /// address may be changed inside (tuning), its index on the way: either is
+    /// proof.
+    pub(super) fn is_of(&self, link: &Link) -> bool {
+        link.index == self.index || (self.mac.is_some() && link.mac == self.mac)
+    }
+
     fn to_json(&self) -> String {
         let mut writer = Writer::pretty();
         writer.begin_object();
@@ -155,6 +162,13 @@ pub(super) fn owners() -> Vec<OwnerMark> {
 pub(super) fn names_of_others(owner: &OwnerMark) -> Vec<String> {
     let others = owners().into_iter().filter(|other| other != owner);
     others.filter_map(|other| read(&other)).map(|record| record.name).collect()
+}
+
+/// The record of a device of the host that has another name than it had.
+pub(super) fn of_stray(link: &Link) -> Option<Record> {
+    let old = link.alias.as_ref().filter(|alias| **alias != link.name)?;
+    let mut records = owners().into_iter().filter_map(|owner| read(&owner));
+    records.find(|record| record.name == *old && record.is_of(link))
 }
 
 /// Forgets that others have a device which is on the host.

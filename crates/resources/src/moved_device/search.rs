@@ -56,7 +56,7 @@ impl Search {
             return Ok(Where::Nowhere);
         };
         let stray = stray(kernel, name)?
-            .filter(|stray| self.record.as_ref().is_none_or(|record| is_same(stray, record)));
+            .filter(|stray| self.record.as_ref().is_none_or(|record| record.is_of(stray)));
         Ok(stray.map_or(Where::Nowhere, Where::Stray))
     }
 
@@ -65,9 +65,9 @@ impl Search {
         let named = links.iter().find(|link| link.name == self.ifname);
         if let Some(record) = &self.record {
             let is_it =
-                |link: &&Link| link.alias.as_deref() == Some(&record.name) && is_same(link, record);
+                |link: &&Link| link.alias.as_deref() == Some(&record.name) && record.is_of(link);
             // Somebody may have taken its alias away.
-            let is_bare = |link: &&Link| link.alias.is_none() && is_same(link, record);
+            let is_bare = |link: &&Link| link.alias.is_none() && record.is_of(link);
             return named
                 .filter(is_it)
                 .or_else(|| links.iter().find(is_it))
@@ -110,12 +110,6 @@ impl Search {
             sandbox: String::new(),
         })
     }
-}
-
-/// A MAC address may be changed inside (tuning), an index on the way: together
-/// with the alias either is proof.
-fn is_same(link: &Link, record: &Record) -> bool {
-    link.index == record.index || (record.mac.is_some() && link.mac == record.mac)
 }
 
 /// A device of the host whose alias says that its name is `name`, which it
