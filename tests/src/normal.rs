@@ -1,6 +1,6 @@
 //! Making two runs comparable: what is random by design gets one name.
 
-/// The text with hardware addresses and the names of host ends replaced.
+/// The text with hardware addresses and the names of host ends and ifbs replaced.
 pub fn normalised(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -12,6 +12,9 @@ pub fn normalised(text: &str) -> String {
             at += length;
         } else if let Some(length) = host_end_length(rest) {
             out.push_str("VETH");
+            at += length;
+        } else if let Some(length) = ifb_length(rest) {
+            out.push_str("IFB");
             at += length;
         } else {
             let character = text[at..].chars().next().unwrap_or_default();
@@ -40,6 +43,15 @@ fn host_end_length(bytes: &[u8]) -> Option<usize> {
     digits.iter().all(u8::is_ascii_hexdigit).then_some(12)
 }
 
+/// `bwp` and eight hexadecimal digits, or twelve as the Go plugin has it.
+fn ifb_length(bytes: &[u8]) -> Option<usize> {
+    let digits = bytes.strip_prefix(b"bwp")?.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    match digits.count() {
+        count @ (8 | 12) => Some(3 + count),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::normalised;
@@ -48,6 +60,7 @@ mod tests {
     fn what_is_random_gets_one_name() {
         let text = r#"{"mac":"aa:bb:cc:00:11:22","name":"veth0a1b2c3d","ip":"fd00::12"}"#;
         assert_eq!(normalised(text), r#"{"mac":"MAC","name":"VETH","ip":"fd00::12"}"#);
+        assert_eq!(normalised("bwp7be53730afe4 bwp01234567 bwp-user"), "IFB IFB bwp-user");
         assert_eq!(normalised("vethx ä fe80:1:2:3:4:5"), "vethx ä fe80:1:2:3:4:5");
     }
 }

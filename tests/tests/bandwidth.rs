@@ -6,6 +6,8 @@
 mod check;
 #[path = "bandwidth/collection.rs"]
 mod collection;
+#[path = "bandwidth/differential.rs"]
+mod differential;
 #[path = "bandwidth/lab.rs"]
 mod lab;
 #[path = "bandwidth/life.rs"]

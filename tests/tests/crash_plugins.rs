@@ -5,6 +5,7 @@
 
 use podwire_tests::crash::{
     Density, Job, PluginChain, Verb, assert_sound, bridge, loopback, masquerade, portmap, run_all,
+    shaping,
 };
 
 /// Kills one verb of a chain at about so many places.
@@ -45,6 +46,16 @@ fn nothing_is_left_of_a_killed_portmap_del() {
 }
 
 #[test]
+fn nothing_is_left_of_a_killed_shaping_add() {
+    kill(&shaping(), Verb::Add, 72);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_shaping_del() {
+    kill(&shaping(), Verb::Del, 48);
+}
+
+#[test]
 fn nothing_is_left_of_a_killed_loopback() {
     kill(&loopback(), Verb::Add, 12);
     kill(&loopback(), Verb::Del, 12);
@@ -54,4 +65,5 @@ fn nothing_is_left_of_a_killed_loopback() {
 fn nothing_is_left_of_a_killed_collection() {
     kill(&masquerade(), Verb::Gc, 24);
     kill(&portmap(), Verb::Gc, 36);
+    kill(&shaping(), Verb::Gc, 24);
 }

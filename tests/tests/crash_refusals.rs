@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use podwire_testkit::{Refusal, World};
-use podwire_tests::crash::{PluginChain, Target, Verb, left, masquerade, portmap};
+use podwire_tests::crash::{PluginChain, Target, Verb, left, masquerade, portmap, shaping};
 
 /// What the field has seen: a full socket, a busy device, tables that changed, memory.
 const REFUSALS: [Refusal; 5] = [
@@ -93,4 +93,28 @@ fn a_refused_request_of_a_portmap_add_leaves_nothing() {
 fn a_refused_request_of_a_portmap_del_can_be_repeated() {
     let (refused, failed) = refuse_all(&portmap(), Verb::Del, 1);
     assert!(refused >= 16 && failed >= refused / 4, "{refused}, {failed}");
+}
+
+#[test]
+fn a_refused_request_of_a_bandwidth_add_leaves_nothing() {
+    let (refused, failed) = refuse_all(&shaping(), Verb::Add, 1);
+    assert!(refused >= 12 && failed >= refused / 2, "{refused}, {failed}");
+}
+
+#[test]
+fn a_refused_request_of_a_bandwidth_del_can_be_repeated() {
+    let (refused, failed) = refuse_all(&shaping(), Verb::Del, 1);
+    assert!(refused >= 8 && failed >= refused / 4, "{refused}, {failed}");
+}
+
+#[test]
+fn a_refused_request_of_a_tuning_add_leaves_nothing() {
+    let (refused, failed) = refuse_all(&shaping(), Verb::Add, 2);
+    assert!(refused >= 2 && failed >= 1, "{refused}, {failed}");
+}
+
+#[test]
+fn a_refused_request_of_a_tuning_del_can_be_repeated() {
+    let (refused, failed) = refuse_all(&shaping(), Verb::Del, 2);
+    assert!(refused >= 2 && failed >= 1, "{refused}, {failed}");
 }

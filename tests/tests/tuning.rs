@@ -5,6 +5,8 @@
 mod chain;
 #[path = "tuning/check.rs"]
 mod check;
+#[path = "tuning/differential.rs"]
+mod differential;
 #[path = "tuning/lab.rs"]
 mod lab;
 #[path = "tuning/life.rs"]

@@ -150,7 +150,20 @@ fn prefixes_are_put_into_classes() {
     let verdict = Verdict::Class(class);
     socket.apply(&AddRedirect { device, parent: ROOT, priority: 9, matching, verdict }).unwrap();
     assert!(run("tc filter show dev a").contains("match 0a090807/ffffffff at 12"));
+    let queue = Handle::new(0x30, 0);
+    let fifo = QdiscKind::Bfifo { limit: 45_000 };
+    socket.apply(&AddQdisc::below(device, class, queue, fifo)).unwrap();
+    let shown = run("tc qdisc show dev a");
+    assert!(shown.contains("qdisc bfifo 30: parent 1:30 limit 45000b"), "{shown}");
+    assert!(shown.contains("direct_qlen 1000"), "{shown}");
     let filters = socket.filters_of(device, ROOT).unwrap();
+    let picked = |matching| filters.iter().filter(|filter| filter.picks(matching)).count();
+    for (net, _) in nets {
+        let net: ipnet::IpNet = net.parse().unwrap();
+        assert_eq!(picked(Match::Destination(net)), 1, "{net}");
+        assert_eq!(picked(Match::Source(net)), 0, "{net}");
+    }
+    assert_eq!(picked(Match::Everything), 0);
     assert_eq!(filters.len(), 4);
     assert!(filters.iter().all(|filter| filter.class == Some(class)));
     assert_eq!(filters.iter().filter(|filter| filter.protocol == 0x86dd).count(), 1);

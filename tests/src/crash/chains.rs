@@ -38,6 +38,30 @@ pub fn portmap() -> PluginChain {
     }
 }
 
+/// `bridge` with `bandwidth` and `tuning` behind it.
+pub fn shaping() -> PluginChain {
+    PluginChain {
+        name: "bridge+bandwidth+tuning",
+        network: "crash-shaping",
+        ifname: "eth0",
+        bridges: &["crash3"],
+        plugins: vec![
+            bridge_config("crash3", &json!({})),
+            json!({
+                "type": "bandwidth", "unshapedSubnets": ["10.0.0.0/8", "fd00::/8"],
+                "ingressRate": 8_000_000, "ingressBurst": 800_000,
+                "egressRate": 8_000_000, "egressBurst": 800_000,
+            }),
+            json!({
+                "type": "tuning", "mtu": 1300, "promisc": true,
+                "sysctl": {"net.ipv4.conf.IFNAME.log_martians": "1"},
+                // Where left-over files are looked for.
+                "dataDir": "/var/lib/cni/tuning",
+            }),
+        ],
+    }
+}
+
 /// `loopback`.
 pub fn loopback() -> PluginChain {
     PluginChain {
@@ -51,7 +75,7 @@ pub fn loopback() -> PluginChain {
 
 /// Every chain.
 pub fn all() -> Vec<PluginChain> {
-    vec![bridge(), masquerade(), portmap(), loopback()]
+    vec![bridge(), masquerade(), portmap(), shaping(), loopback()]
 }
 
 fn bridge_config(bridge: &str, more: &Value) -> Value {

@@ -177,6 +177,9 @@ fn a_failed_add_leaves_nothing() {
     lab.del(&both_ways());
     lab.assert_unchanged(&before);
 
+    for name in names_of("c1", "eth0") {
+        lab.world.exec(&["ip", "link", "del", &name]);
+    }
     lab.world.exec(&["tc", "qdisc", "add", "dev", HOST_END, "root", "handle", "7:", "htb"]);
     let before = lab.snapshot();
     let error = lab.call("ADD", &both_ways()).run().failure().json();

@@ -82,8 +82,17 @@ impl Backup {
         })
     }
 
+    /// Removes it, and what killed writers have left beside it.
     pub(super) fn remove(&self) -> Result<(), Error> {
+        sweep(&self.directory);
         remove(&self.path)
+    }
+}
+
+/// Removes half-written files whose writers are no more.
+pub(super) fn sweep(directory: &Path) {
+    if let Err(error) = file::remove_abandoned_temporaries(directory) {
+        log::warn!("half-written files stay: {error}");
     }
 }
 

@@ -30,6 +30,7 @@ impl Collection<Kernel> for Backups {
     }
 
     fn stale(&self, _: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
+        backup::sweep(&self.0);
         let names = regular_files(&self.0, LIMIT).map_err(|error| Error::io(error.to_string()))?;
         let mut plan: Plan<Kernel> = Vec::new();
         let mut unowned = 0;

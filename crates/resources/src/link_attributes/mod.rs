@@ -120,7 +120,7 @@ impl Resource<Kernel> for LinkAttributes {
     /// Sets back what was kept, and forgets it when that is done or can't be
     /// done any more.
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let Some(stored) = self.backup.read_or_set_aside()? else { return Ok(()) };
+        let Some(stored) = self.backup.read_or_set_aside()? else { return self.backup.remove() };
         let link = if kernel.has_sandbox() {
             kernel.container()?.link_by_name(self.ifname()).map_err(refused)?
         } else {

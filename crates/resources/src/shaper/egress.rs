@@ -7,7 +7,7 @@ use podwire_spec::id::AttachmentKey;
 
 use super::ifb::{self, is_ifb};
 use super::shaping::Shaping;
-use super::{present_host_end, redirect, require_host_end, takeover};
+use super::{Present, Recorded, redirect, require_host_end, takeover};
 use crate::host_end::is_ours;
 use crate::kernel::{Kernel, delete, refused};
 
@@ -16,25 +16,14 @@ pub struct EgressShaper {
     owner: OwnerMark,
     key: AttachmentKey,
     shaping: Option<Shaping>,
-    recorded: Vec<String>,
+    recorded: Recorded,
     made: Option<(Link, Link)>,
 }
 
 impl EgressShaper {
-    /// For an attachment; without a limit only to be removed. `recorded` are
-    /// the interfaces of the host that prevResult lists.
-    pub fn new(
-        attachment: &Attachment,
-        shaping: Option<Shaping>,
-        recorded: impl IntoIterator<Item = String>,
-    ) -> Self {
-        Self {
-            owner: attachment.owner,
-            key: attachment.key.clone(),
-            shaping,
-            recorded: recorded.into_iter().collect(),
-            made: None,
-        }
+    /// For an attachment; without a limit only to be removed.
+    pub fn new(attachment: &Attachment, shaping: Option<Shaping>, recorded: Recorded) -> Self {
+        Self { owner: attachment.owner, key: attachment.key.clone(), shaping, recorded, made: None }
     }
 
     fn ifname(&self) -> &str {
@@ -44,7 +33,12 @@ impl EgressShaper {
     /// Every ifb of this attachment, ours and the Go plugin's.
     fn present(&self, kernel: &mut Kernel, host: Option<&Link>) -> Result<Vec<Link>, Error> {
         let mut all = ifb::owned(kernel, &self.owner)?;
-        all.extend(takeover::of_attachment(kernel, &self.key, host, &self.recorded)?);
+        all.extend(takeover::of_attachment(
+            kernel,
+            &self.key,
+            host,
+            &self.recorded.host_interfaces,
+        )?);
         Ok(all)
     }
 
@@ -116,9 +110,13 @@ impl Resource<Kernel> for EgressShaper {
 
     /// A host end that was made for this attachment takes the filter with it.
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let host = present_host_end(kernel, self.ifname())?;
-        let lasting = host.as_ref().filter(|host| !is_ours(host, &self.owner, Some(&self.key)));
-        let ifbs = self.present(kernel, host.as_ref())?;
+        let pair = Present::find(kernel, self.ifname())?;
+        let lasting = pair.as_ref().filter(|pair| !pair.is_marked()).map(|pair| &pair.host);
+        let is_own = |pair: &&Present| {
+            !pair.is_marked() || is_ours(&pair.host, &self.owner, Some(&self.key))
+        };
+        let own = pair.as_ref().filter(is_own).map(|pair| &pair.host);
+        let ifbs = self.present(kernel, own)?;
         Self::take_away(kernel, lasting, &ifbs)
     }
 

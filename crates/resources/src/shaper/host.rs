@@ -6,8 +6,7 @@ use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
 
 use super::shaping::{Shaping, clear};
-use super::{present_host_end, require_host_end};
-use crate::host_end::is_ours;
+use super::{Present, Recorded, redirect, require_host_end};
 use crate::kernel::Kernel;
 
 /// The limit on the host end of an attachment's pair.
@@ -15,13 +14,20 @@ pub struct HostShaper {
     owner: OwnerMark,
     key: AttachmentKey,
     shaping: Shaping,
+    recorded: Recorded,
     made_on: Option<Link>,
 }
 
 impl HostShaper {
     /// A limit for an attachment.
-    pub fn new(attachment: &Attachment, shaping: Shaping) -> Self {
-        Self { owner: attachment.owner, key: attachment.key.clone(), shaping, made_on: None }
+    pub fn new(attachment: &Attachment, shaping: Shaping, recorded: Recorded) -> Self {
+        Self {
+            owner: attachment.owner,
+            key: attachment.key.clone(),
+            shaping,
+            recorded,
+            made_on: None,
+        }
     }
 
     fn ifname(&self) -> &str {
@@ -55,16 +61,19 @@ impl Resource<Kernel> for HostShaper {
         Ok(found)
     }
 
-    /// A host end that was made for this attachment takes the limit with it,
-    /// when the plugin that made it removes it. Of others only a limit of this
-    /// very rate goes: the namespace may be a stranger's by now.
+    /// A host end that was made for this attachment takes the limit with it.
+    /// Of others only a limit of this very rate goes, and only if prevResult
+    /// names them or their packets go to an ifb of ours: the namespace may be a
+    /// stranger's by now.
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let Some(host) = present_host_end(kernel, self.ifname())? else { return Ok(()) };
-        if is_ours(&host, &self.owner, Some(&self.key)) {
+        let Some(pair) = Present::find(kernel, self.ifname())? else { return Ok(()) };
+        if pair.is_marked() {
             return Ok(());
         }
-        if self.shaping.is_on(kernel.host()?, &host)? {
-            clear(kernel.host()?, &host)?;
+        let is_proven = pair.is_recorded(&self.recorded)
+            || redirect::leads_to_owned(kernel, &pair.host, &self.owner)?;
+        if is_proven && self.shaping.is_on(kernel.host()?, &pair.host)? {
+            clear(kernel.host()?, &pair.host)?;
         }
         Ok(())
     }

@@ -22,9 +22,10 @@ pub use shaping::{Direction, Limit, Scope, Shaping};
 
 use podwire_netlink::route::Link;
 use podwire_spec::error::Error;
+use podwire_spec::result::CniResult;
 
 use crate::host_end::host_end_of;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, refused};
 
 /// The host end of the interface `ifname`, found by the index of its peer and
 /// never by its place in a result.
@@ -52,13 +53,56 @@ fn require_host_end(kernel: &mut Kernel, ifname: &str) -> Result<Link, Error> {
     })
 }
 
-/// The host end, if all that leads to it is there.
-fn present_host_end(kernel: &mut Kernel, ifname: &str) -> Result<Option<Link>, Error> {
-    if !kernel.has_sandbox() {
-        return Ok(None);
+/// Both ends of a pair, if all that leads to them is there.
+struct Present {
+    inside: Link,
+    host: Link,
+}
+
+impl Present {
+    fn find(kernel: &mut Kernel, ifname: &str) -> Result<Option<Self>, Error> {
+        if !kernel.has_sandbox() {
+            return Ok(None);
+        }
+        let inside = kernel.container()?.link_by_name(ifname).map_err(refused)?;
+        let Some(inside) = inside else { return Ok(None) };
+        let host = host_end_of(kernel, &inside)?;
+        Ok(host.map(|host| Self { inside, host }))
     }
-    match kernel.container()?.link_by_name(ifname).map_err(crate::kernel::refused)? {
-        Some(inside) => host_end_of(kernel, &inside),
-        None => Ok(None),
+
+    /// Whether the host end says whose it is: then it is this attachment's,
+    /// and takes all with it when the plugin that made it removes it, or it is a
+    /// stranger's in a namespace whose path was used again.
+    fn is_marked(&self) -> bool {
+        self.host.alias.as_deref().is_some_and(|alias| alias.starts_with("podwire:"))
+    }
+
+    /// Whether prevResult is about this pair.
+    fn is_recorded(&self, recorded: &Recorded) -> bool {
+        let is_same_mac = match (&recorded.mac, self.inside.mac) {
+            (Some(recorded), Some(mac)) => recorded.eq_ignore_ascii_case(&mac.to_string()),
+            _ => true,
+        };
+        is_same_mac && recorded.host_interfaces.contains(&self.host.name)
+    }
+}
+
+/// What prevResult says of an attachment.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// Interfaces of the host.
+    pub host_interfaces: Vec<String>,
+    /// The MAC address of the interface in the container.
+    pub mac: Option<String>,
+}
+
+impl Recorded {
+    /// From a result.
+    pub fn from_result(result: &CniResult, ifname: &str) -> Self {
+        let inside = result.interface_in_sandbox(ifname).map(|(_, interface)| interface);
+        Self {
+            host_interfaces: result.host_interfaces().map(|one| one.name.clone()).collect(),
+            mac: inside.and_then(|inside| inside.mac.clone()).filter(|mac| !mac.is_empty()),
+        }
     }
 }

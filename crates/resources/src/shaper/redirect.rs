@@ -5,9 +5,11 @@ use podwire_netlink::route::tc::{
     AddQdisc, AddRedirect, DeleteFilter, DeleteQdisc, Filter, Handle, QdiscKind,
 };
 use podwire_netlink::route::{Link, RouteSocket};
+use podwire_plugin::OwnerMark;
 use podwire_spec::error::Error;
 
-use crate::kernel::refused;
+use super::ifb;
+use crate::kernel::{Kernel, refused};
 
 /// The qdisc that holds it.
 const INGRESS: Handle = Handle::new(0xffff, 0);
@@ -49,6 +51,21 @@ pub(super) fn targets(socket: &mut RouteSocket, host: &Link) -> Result<Vec<(u32,
         Some((index, filter.picks(Match::Everything)))
     };
     Ok(filters.iter().filter_map(target).collect())
+}
+
+/// Whether what comes in by `host` is sent to an ifb of this owner.
+pub(super) fn leads_to_owned(
+    kernel: &mut Kernel,
+    host: &Link,
+    owner: &OwnerMark,
+) -> Result<bool, Error> {
+    for (index, _) in targets(kernel.host()?, host)? {
+        let ifb = kernel.host()?.link_by_index(index).map_err(refused)?;
+        if ifb.is_some_and(|ifb| ifb::is_ours(&ifb, owner)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Removes the filters that lead to `ifbs` or, at our rank, to a link that is

@@ -108,7 +108,12 @@ pub(super) fn queues(state: &mut HostState) {
         if text(&qdisc, "handle") == "0:" {
             continue;
         }
-        state.add(format!("qdisc {device} {kind}"), qdisc["options"].to_string());
+        let mut options = qdisc["options"].clone();
+        if let Some(options) = options.as_object_mut() {
+            // A counter.
+            options.remove("direct_packets_stat");
+        }
+        state.add(format!("qdisc {device} {kind}"), options.to_string());
     }
 }
 

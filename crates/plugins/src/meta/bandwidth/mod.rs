@@ -31,7 +31,7 @@ use podwire_plugin::{
 };
 use podwire_resources::Kernel;
 use podwire_resources::shaper::{
-    self, Direction, EgressShaper, GoIfbs, HostShaper, Ifbs, Limit, Shaping,
+    self, Direction, EgressShaper, GoIfbs, HostShaper, Ifbs, Limit, Recorded, Shaping,
 };
 use podwire_spec::error::Error;
 use podwire_spec::operation::Operation;
@@ -108,15 +108,17 @@ impl Inventory for Bandwidth {
         let shaping = |limit: Option<Limit>, direction| {
             limit.map(|limit| Shaping { limit, scope: config.scope.clone(), direction })
         };
+        let ifname = attachment.ifname().as_str();
+        let recorded = facts.result.map(|result| Recorded::from_result(result, ifname));
+        let recorded = recorded.unwrap_or_default();
         let mut plan: Plan<Kernel> = Vec::new();
-        if let Some(shaping) = shaping(config.ingress, Direction::Ingress) {
-            plan.push(Box::new(HostShaper::new(attachment, shaping)));
-        }
+        // Removed last first: where the filter leads proves whose the other is.
         let egress = shaping(config.egress, Direction::Egress);
         if egress.is_some() || facts.operation == Operation::Del {
-            let recorded = facts.result.into_iter().flat_map(CniResult::host_interfaces);
-            let recorded = recorded.map(|interface| interface.name.clone());
-            plan.push(Box::new(EgressShaper::new(attachment, egress, recorded)));
+            plan.push(Box::new(EgressShaper::new(attachment, egress, recorded.clone())));
+        }
+        if let Some(shaping) = shaping(config.ingress, Direction::Ingress) {
+            plan.push(Box::new(HostShaper::new(attachment, shaping, recorded)));
         }
         Ok(plan)
     }
