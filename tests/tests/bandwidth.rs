@@ -16,3 +16,5 @@ mod life;
 mod speed;
 #[path = "bandwidth/takeover.rs"]
 mod takeover;
+#[path = "bandwidth/versions.rs"]
+mod versions;

@@ -41,3 +41,36 @@ fn b065_bridge_accepts_what_tuning_changed() {
         assert!(!kept.exists(), "{version}");
     }
 }
+
+/// A node on which Go's plugins attached a container is given ours.
+#[test]
+fn a_chain_of_go_is_taken_over() {
+    for (go, version) in
+        [(Plugins::Debian, "0.4.0"), (Plugins::Debian, "1.0.0"), (Plugins::Sid, "1.1.0")]
+    {
+        let node = Node::new(go);
+        let before = node.world.snapshot();
+        let network = node.network(&json!({
+            "cniVersion": version, "name": "pods", "plugins": [
+                {
+                    "type": "bridge", "bridge": "br0", "isGateway": true,
+                    "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"},
+                },
+                {
+                    "type": "bandwidth", "ingressRate": 8_000_000, "ingressBurst": 800_000,
+                    "egressRate": 8_000_000, "egressBurst": 800_000,
+                },
+                {"type": "tuning", "mac": "02:00:5e:10:00:99", "mtu": 1300, "allmulti": true},
+            ],
+        }));
+        let container = node.container("c1");
+        node.add(&network, &container);
+        let kept = std::path::Path::new("/run/cni/tuning/c1_eth0.json");
+        assert!(kept.exists(), "{version}");
+        node.install(Plugins::Ours);
+        node.check(&network, &container).unwrap_or_else(|error| panic!("{version}: {error}"));
+        node.del(&network, &container);
+        node.assert_nothing_left(&before);
+        assert!(!kept.exists(), "{version}");
+    }
+}

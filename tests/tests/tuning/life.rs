@@ -174,3 +174,34 @@ fn b022_only_the_interface_in_the_container_is_told() {
     keys["prevResult"]["ips"] = json!([{"address": "10.1.0.2/24", "interface": 7}]);
     lab.call("ADD", &keys).run().failure().json();
 }
+
+#[test]
+fn every_operation_in_every_version() {
+    let lab = Lab::new();
+    for version in ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"] {
+        let mut keys = everything();
+        keys["cniVersion"] = json!(version);
+        keys["prevResult"] = lab.prev_result();
+        if version < "0.3.0" {
+            keys["prevResult"] = json!({"ip4": {"ip": "10.1.1.2/24"}});
+        } else if version < "1.0.0" {
+            keys["prevResult"]["ips"][0]["version"] = json!("4");
+        }
+        keys["prevResult"]["cniVersion"] = json!(version);
+        keys["cni.dev/valid-attachments"] = json!([{"containerID": "c1", "ifname": "eth0"}]);
+        let result = lab.add(&keys).json();
+        assert_eq!(result["cniVersion"], version);
+        keys["prevResult"] = result;
+        for (verb, since) in [("CHECK", "0.4.0"), ("STATUS", "1.1.0"), ("GC", "1.1.0")] {
+            let output = lab.call(verb, &keys).run();
+            if version < since {
+                output.error(1);
+            } else {
+                output.success();
+            }
+        }
+        assert!(Lab::backup().exists(), "{version}: alive");
+        lab.call("DEL", &keys).run().success();
+        assert_eq!(lab.attributes(), originals(), "{version}");
+    }
+}
