@@ -26,7 +26,7 @@ fn b121_a_whole_life_and_what_check_finds() {
         assert_eq!(result["dns"]["nameservers"], json!(["192.0.2.53"]));
         assert_eq!(link(&container)["linkinfo"]["info_kind"], "dummy");
         let addresses = run(&container, "ip -br addr show dev eth0").stdout;
-        assert!(addresses.contains("10.1.0.2/24") && addresses.contains("fd01::2/64"));
+        assert!(addresses.contains(" 10.1.0.") && addresses.contains(" fd01::"));
         call("ADD").run().error(999);
         if version >= "0.4.0" {
             assert_eq!(result["interfaces"][0]["mac"], link(&container)["address"]);
@@ -37,7 +37,7 @@ fn b121_a_whole_life_and_what_check_finds() {
             // Go's CHECK doesn't look at routes.
             for (change, part) in [
                 ("ip route del 10.9.0.0/16", "10.9.0.0/16"),
-                ("ip addr del fd01::2/64 dev eth0", "fd01::2/64"),
+                ("ip -6 addr flush dev eth0", "address fd01::"),
                 ("ip link set eth0 down", "expected up, found down"),
             ] {
                 run(&container, change);

@@ -54,6 +54,10 @@ const DATA: &[&str] = &[
 /// Our own programs that tests execute, beside the test programs' folder.
 const OURS: &[&str] = &["podwire", "podwire-cni", "examples/hosts-file"];
 
+/// Go plugins of Debian sid that test programs named `vm_interop_` compare ours
+/// with.
+const PEERS: &[&str] = &["bridge", "dummy", "host-local", "ipvlan", "static", "vlan", "vrf"];
+
 /// A merged /usr, as Debian has it.
 const LINKS: &[(&str, &str)] =
     &[("bin", "usr/bin"), ("sbin", "usr/sbin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")];
@@ -103,6 +107,10 @@ pub(super) fn write(kernel: &Kernel, tests: &[Test], place: &Path) -> Result<()>
     let release = kernel.modules.file_name().ok_or("modules without a release")?;
     tree.copy_below(&kernel.modules, &Path::new("/usr/lib/modules").join(release))?;
     add_tests(&mut tree, tests)?;
+    let is_beside_go = |test: &Test| test.program.display().to_string().contains("/vm_interop_");
+    if tests.iter().any(is_beside_go) {
+        add_peers(&mut tree)?;
+    }
     tree.insert("vmtest/tests", Content::Text(guest::write_list(tests)));
     debug_assert_eq!(guest::LIST, "/vmtest/tests");
     tree.write(place)
@@ -142,6 +150,25 @@ fn add_tests(tree: &mut Tree, tests: &[Test]) -> Result<()> {
         run_strip(&program, &small)?;
         tree.libraries(&program)?;
         tree.insert(&place, Content::Copy(small));
+    }
+    Ok(())
+}
+
+/// The Go plugins, where tests look for them: in the usual place, whatever this
+/// machine's is.
+fn add_peers(tree: &mut Tree) -> Result<()> {
+    let root = workspace::root();
+    // Tests name the place from here.
+    tree.folder(&root.join("crates/testkit").display().to_string());
+    for name in PEERS {
+        let program = workspace::peers().join("sid").join(name);
+        if !program.is_file() {
+            let shown = program.display();
+            return Err(format!("no {shown}; run `cargo xtask peers`").into());
+        }
+        tree.libraries(&program)?;
+        let place = root.join("target/peers/sid").join(name);
+        tree.insert(&place.display().to_string(), Content::Copy(program));
     }
     Ok(())
 }
