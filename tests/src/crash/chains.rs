@@ -62,6 +62,21 @@ pub fn shaping() -> PluginChain {
     }
 }
 
+/// `ptp` with masquerading for both families.
+pub fn ptp() -> PluginChain {
+    let mut config = bridge_config("unused", &json!({"type": "ptp", "ipMasq": true}));
+    for key in ["bridge", "isGateway"] {
+        config.as_object_mut().unwrap().remove(key);
+    }
+    PluginChain {
+        name: "ptp+ipMasq",
+        network: "crash-ptp",
+        ifname: "eth0",
+        bridges: &[],
+        plugins: vec![config],
+    }
+}
+
 /// `loopback`.
 pub fn loopback() -> PluginChain {
     PluginChain {
@@ -75,7 +90,7 @@ pub fn loopback() -> PluginChain {
 
 /// Every chain.
 pub fn all() -> Vec<PluginChain> {
-    vec![bridge(), masquerade(), portmap(), shaping(), loopback()]
+    vec![bridge(), masquerade(), portmap(), ptp(), shaping(), loopback()]
 }
 
 fn bridge_config(bridge: &str, more: &Value) -> Value {

@@ -57,6 +57,20 @@ fn addresses_reach_the_devices_network() {
     assert!(reservations("n").is_empty());
 }
 
+/// B098: another machine of the device's network has the address.
+#[test]
+fn b098_a_duplicate_address_is_an_error_and_taken_back() {
+    let (lab, peer) = lab();
+    ip(&peer, "addr add fd00:1::2/64 dev eth0 nodad");
+    let before = lab.world.snapshot();
+    let netns = lab.container("c1");
+    let error = lab.call("ADD", &netns, &addressed()).run().failure().json();
+    assert!(error["msg"].as_str().unwrap().contains("dadfailed"), "{error}");
+    assert_home(&lab);
+    assert!(reservations("n").is_empty());
+    lab.world.snapshot().since(&before).without(is_bookkeeping).assert_empty();
+}
+
 #[test]
 fn check_names_what_is_different() {
     let (lab, _peer) = lab();

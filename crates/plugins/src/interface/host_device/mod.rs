@@ -11,7 +11,7 @@ use podwire_plugin::{
     Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
 };
 use podwire_resources::Kernel;
-use podwire_resources::interface::{DuplicateDetection, Interface};
+use podwire_resources::interface::{DuplicateDetection, Interface, Settled};
 use podwire_resources::moved_device::{
     CarriedNetwork, DeviceAddresses, DeviceNetwork, MovedDevice, MovedDevices,
 };
@@ -90,18 +90,19 @@ impl Inventory for HostDevice {
         let result = facts.result.unwrap_or(&nothing);
         let ifname = attachment.ifname().as_str();
         let interface = Interface {
-            duplicate_detection: if config.has_ipam {
-                DuplicateDetection::Off
-            } else {
-                DuplicateDetection::Kernel
-            },
+            // Other machines share the device's network.
+            duplicate_detection: DuplicateDetection::Kernel,
             announce: false,
             ..Interface::from_result(result, ifname)
         };
+        let has_ipv6 = interface.addresses.iter().any(|address| address.addr().is_ipv6());
         let mut plan: Plan<Kernel> =
             vec![Box::new(DeviceAddresses(device(config, attachment, facts))), Box::new(interface)];
         if config.use_interface_network && facts.operation == Operation::Add {
             plan.push(Box::new(CarriedNetwork { ifname: ifname.to_owned() }));
+        }
+        if has_ipv6 {
+            plan.push(Box::new(Settled { ifname: ifname.to_owned() }));
         }
         Ok(plan)
     }
