@@ -115,7 +115,7 @@ fn a_failed_add_leaves_the_device_as_it_was() {
     }
 }
 
-/// B120: the container's name is taken, on either side.
+/// B121: the container's name is taken, on either side.
 #[test]
 fn a_name_that_is_taken_inside_is_refused_and_one_outside_is_not() {
     let (lab, _peer) = lab();

@@ -75,7 +75,7 @@ fn an_interface_of_the_name_is_left_alone() {
     }
 }
 
-/// B120: one of the name on the host is in nobody's way.
+/// B121: one of the name on the host is in nobody's way.
 #[test]
 fn an_interface_of_the_name_on_the_host_does_not_matter() {
     let lab = Lab::new("tap");
