@@ -88,6 +88,8 @@ fn serve_once(pod: &Elsewhere, port: u16) -> mpsc::Receiver<SocketAddr> {
     thread::spawn(move || {
         let (mut stream, peer) = listener.accept().unwrap();
         stream.write_all(b"pod").unwrap();
+        // Who hears of it may listen on the same port next.
+        drop(listener);
         tell.send(peer).unwrap();
     });
     told
