@@ -48,6 +48,8 @@ fn what_is_wrong_inside_is_named() {
     let said = after(&pods(), |_, netns, _| ip(netns, "link del eth0"));
     assert_says(&said, &["interface eth0 in the container is missing"]);
     let said = after(&pods(), |_, netns, _| {
+        // Kernels before 6.2 rename no link that is up.
+        ip(netns, "link set eth0 down");
         ip(netns, "link set eth0 name old");
         ip(netns, "link add eth0 type bridge");
     });
@@ -67,7 +69,13 @@ fn what_is_wrong_on_the_host_is_named() {
     assert_says(&said, &["host end of eth0", "expected up, found down"]);
     let said = after(&with(&pods(), &json!({"mtu": 1400})), set("link set HOST mtu 1450"));
     assert_says(&said, &["host end of eth0", "MTU: expected 1400, found 1450"]);
-    let said = after(&pods(), set("link set HOST name renamed"));
+    let said = after(&pods(), |lab, _, result| {
+        let host_end = host_end(result);
+        // Kernels before 6.2 rename no link that is up.
+        lab.ip(&format!("link set {host_end} down"));
+        lab.ip(&format!("link set {host_end} name renamed"));
+        lab.ip("link set renamed up");
+    });
     assert_says(&said, &["host end of eth0", "found renamed"]);
     let said = after(&pods(), set("link set HOST type bridge_slave hairpin on"));
     assert_says(&said, &["hairpin mode: expected off, found on"]);
