@@ -22,6 +22,7 @@ const PROGRAMS: &[&str] = &[
     "ip6tables-legacy",
     "ip6tables-nft",
     "ip6tables-save",
+    "iperf3",
     "iptables",
     "iptables-legacy",
     "iptables-nft",
@@ -31,6 +32,8 @@ const PROGRAMS: &[&str] = &[
     "nft",
     "nsenter",
     "ping",
+    "prlimit",
+    "setpriv",
     // Busybox's own would run its own `ip`.
     "sh",
     "strace",

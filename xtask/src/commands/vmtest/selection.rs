@@ -21,26 +21,22 @@ pub(super) struct Test {
     pub(super) name: String,
 }
 
-/// Builds what the filter may match and returns the matching tests.
+/// Builds what the filters may match and returns the tests that match any.
 ///
 /// # Errors
-/// When it doesn't build, or the filter isn't a nextest filter, or matches
-/// nothing: an empty run would look like a good one.
-pub(super) fn select(filter: &str) -> Result<Vec<Test>> {
-    println!("  $ cargo nextest list --filterset '{filter}'");
-    let listed = output(cargo().args([
-        "nextest",
-        "list",
-        "--workspace",
-        "--ignore-default-filter",
-        "--message-format",
-        "json",
-        "--filterset",
-        filter,
-    ]))?;
-    let tests = matching(&serde_json::from_str(&listed)?)?;
+/// When it doesn't build, or one isn't a nextest filter, or none matches a
+/// test: an empty run would look like a good one.
+pub(super) fn select(filters: &[&str]) -> Result<Vec<Test>> {
+    let mut list = cargo();
+    list.args(["nextest", "list", "--workspace", "--ignore-default-filter"]);
+    list.args(["--message-format", "json"]);
+    for filter in filters {
+        println!("  $ cargo nextest list --filterset '{filter}'");
+        list.args(["--filterset", filter]);
+    }
+    let tests = matching(&serde_json::from_str(&output(&mut list)?)?)?;
     if tests.is_empty() {
-        return Err(format!("no test matches `{filter}`").into());
+        return Err(format!("no test matches {filters:?}").into());
     }
     Ok(tests)
 }
