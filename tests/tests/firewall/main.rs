@@ -2,6 +2,7 @@
 //! plugin.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod crash;
 mod firewalld;
 mod isolation;
 mod lab;

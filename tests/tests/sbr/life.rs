@@ -125,6 +125,24 @@ fn del_without_a_namespace_succeeds_and_makes_no_file() {
     lab.sbr("DEL", 2, &json!({"prevResult": null, "table": "x"})).run().success();
 }
 
+/// Another container has the namespace's path, the interface's name and even
+/// the address by now.
+#[test]
+fn a_strangers_rules_stay() {
+    let lab = Lab::new();
+    lab.add(1, &json!({}));
+    let state = lab.container.snapshot();
+    let mut previous = lab.prev_result(1);
+    previous["interfaces"][0]["mac"] = json!("02:00:00:00:00:99");
+    lab.sbr("DEL", 1, &json!({"prevResult": previous})).run().success();
+    lab.sbr("DEL", 1, &json!({"prevResult": null})).run().success();
+    lab.container.snapshot().since(&state).assert_empty();
+    let mac = lab.container.ip_json(&["link", "show", "dev", "net1"])[0]["address"].clone();
+    previous["interfaces"][0]["mac"] = mac;
+    lab.sbr("DEL", 1, &json!({"prevResult": previous})).run().success();
+    assert!(lab.rules().is_empty());
+}
+
 #[test]
 fn a_failed_add_leaves_everything_as_it_was() {
     let lab = Lab::new();

@@ -69,6 +69,19 @@ pub(super) fn change(
     Ok(changed)
 }
 
+/// The same for legacy xtables alone, if the host has them at all.
+pub(super) fn change_legacy_only(
+    kernel: &mut Kernel,
+    version: IpVersion,
+    chains: &[&str],
+    mut decide: impl FnMut(&mut Kernel, &View) -> Result<Answer, Error>,
+) -> Result<(), Error> {
+    if xtables::has_table(version, TABLE) {
+        change_legacy(kernel, version, chains, &mut decide)?;
+    }
+    Ok(())
+}
+
 /// Looks without changing: a view of each filter that the host has.
 pub(super) fn views(
     kernel: &mut Kernel,

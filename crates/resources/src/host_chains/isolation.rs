@@ -5,7 +5,7 @@
 //! packets pass the filter at all (`br_netfilter`). The rules belong to the
 //! bridge: they stand while an attachment that asked for them does.
 
-use podwire_netlink::nft::IpVersion;
+use podwire_netlink::nft::{Batch, IpVersion};
 use podwire_plugin::{Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
@@ -23,6 +23,8 @@ use crate::nft::{retrying, transaction};
 pub(super) const STAGE_1: &str = "CNI-ISOLATION-STAGE-1";
 /// Drops it if it is bound for an isolated bridge.
 const STAGE_2: &str = "CNI-ISOLATION-STAGE-2";
+/// All that isolation is about.
+const CHAINS: [&str; 3] = [FORWARD, STAGE_1, STAGE_2];
 const SHARED_COMMENT: &str = "CNI firewall plugin rules (ingressPolicy: same-bridge|isolated)";
 const COMMENT_START: &str = "CNI firewall plugin rules (ingressPolicy: ";
 
@@ -219,31 +221,73 @@ pub(super) fn release(
     own_ports: &[String],
     only: Option<&str>,
 ) -> Result<(), Error> {
-    // First, so that of two who leave at once the later one sees that it is
-    // the last.
-    members::withdraw(kernel.nft()?, Kind::Bridges, leaving)?;
-    for version in VERSIONS {
-        let chains = [FORWARD, STAGE_1, STAGE_2];
-        filter::change(kernel, version, &chains, Where::Everywhere, |kernel, view| {
-            let mut bridges: Vec<_> = view.rules.iter().filter_map(bridge_of).collect();
-            bridges.retain(|bridge| only.is_none_or(|only| only == *bridge));
-            bridges.sort_unstable();
-            bridges.dedup();
-            let members = members::all(kernel.nft()?, Kind::Bridges).map_err(refused)?;
-            let mut unused = Vec::new();
-            for bridge in bridges {
-                let is_wanted = members.iter().any(|member| {
-                    !leaving(&member.owner)
-                        && matches!(&member.share, Share::Bridge(name) if name == bridge)
-                });
-                if !is_wanted && !has_other_ports(kernel, bridge, leaving, own_ports)? {
-                    unused.push(bridge);
-                }
+    let mut failed = None;
+    let outcome = retrying(|| {
+        let Ok(socket) = kernel.nft().map_err(|error| failed = Some(error)) else { return Ok(()) };
+        let generation = match socket.generation() {
+            // A kernel without nftables holds nothing of ours.
+            Err(error) if error.is_unsupported() => return Ok(()),
+            other => other?,
+        };
+        let members = members::all(socket, Kind::Bridges)?;
+        // Rules of both IP versions and who asked for them go together: what a
+        // killed call leaves is all of it or nothing.
+        let mut batch = Batch::new();
+        for version in VERSIONS {
+            let Ok(socket) = kernel.nft() else { return Ok(()) };
+            let view = filter::view_nft(socket, version, &CHAINS)?;
+            match unneeded(kernel, &view, &members, leaving, own_ports, only) {
+                Ok(edits) => filter::push(&mut batch, &view, &edits),
+                Err(error) => failed = Some(error),
             }
-            Ok(Answer::Edits(reuniting(view, &|bridge| unused.contains(&bridge))))
+        }
+        for member in members.iter().filter(|member| leaving(&member.owner)) {
+            members::push_removal(&mut batch, member);
+        }
+        batch.require_generation(generation);
+        match kernel.nft() {
+            Ok(socket) if failed.is_none() => socket.commit(&batch),
+            _ => Ok(()),
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    outcome?;
+    for version in VERSIONS {
+        filter::change_legacy_only(kernel, version, &CHAINS, |kernel, view| {
+            let members = members::all(kernel.nft()?, Kind::Bridges).map_err(refused)?;
+            unneeded(kernel, view, &members, leaving, own_ports, only).map(Answer::Edits)
         })?;
     }
     Ok(())
+}
+
+/// What takes away the rules of bridges that nobody asks for but those who
+/// leave.
+fn unneeded(
+    kernel: &mut Kernel,
+    view: &View,
+    members: &[Member],
+    leaving: &dyn Fn(&OwnerMark) -> bool,
+    own_ports: &[String],
+    only: Option<&str>,
+) -> Result<Vec<Edit>, Error> {
+    let mut bridges: Vec<_> = view.rules.iter().filter_map(bridge_of).collect();
+    bridges.retain(|bridge| only.is_none_or(|only| only == *bridge));
+    bridges.sort_unstable();
+    bridges.dedup();
+    let mut unused = Vec::new();
+    for bridge in bridges {
+        let is_wanted = members.iter().any(|member| {
+            !leaving(&member.owner)
+                && matches!(&member.share, Share::Bridge(name) if name == bridge)
+        });
+        if !is_wanted && !has_other_ports(kernel, bridge, leaving, own_ports)? {
+            unused.push(bridge);
+        }
+    }
+    Ok(reuniting(view, &|bridge| unused.contains(&bridge)))
 }
 
 fn has_other_ports(
@@ -332,11 +376,10 @@ impl Resource<Kernel> for Isolation {
                     _ => None,
                 }),
         };
-        // Whoever never asked for anything, and whose bridge isn't known, has
-        // nothing to take away.
-        let Some(bridge) = bridge else { return Ok(()) };
+        // Where nothing tells the bridge, one that a killed DEL left may be any
+        // that nobody asks for.
         let ports = self.own_ports(kernel)?;
-        release(kernel, &|owner| *owner == self.owner, &ports, Some(&bridge))
+        release(kernel, &|owner| *owner == self.owner, &ports, bridge.as_deref())
     }
 }
 

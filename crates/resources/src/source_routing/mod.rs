@@ -14,11 +14,12 @@ use ipnet::IpNet;
 use podwire_netlink::route::family::Family;
 use podwire_netlink::route::routes::{AddRoute, DeleteRoute, RouteFilter, RouteMode};
 use podwire_netlink::route::rule::{AddRule, DeleteRule};
-use podwire_netlink::route::{Change, Route, RouteSocket, Rule};
-use podwire_plugin::{Belongs, Difference, Made, Resource};
+use podwire_netlink::route::{Change, MacAddress, Route, RouteSocket, Rule};
+use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_spec::error::Error;
 use podwire_sys::lock::FileLock;
 
+use crate::host_end::{host_end_of, owner_of_alias};
 use crate::kernel::{Kernel, refused};
 
 pub use plan::{Source, needs_table};
@@ -31,7 +32,9 @@ const WAIT: Duration = Duration::from_secs(8);
 /// The rules and tables of one interface.
 #[derive(Debug)]
 pub struct SourceRouting {
+    owner: OwnerMark,
     ifname: String,
+    mac: Option<MacAddress>,
     sources: Vec<Source>,
     table: Option<u32>,
     add_source_hints: bool,
@@ -53,12 +56,22 @@ impl SourceRouting {
     /// are made, that lead to it. `add_source_hints` leaves the routes to what
     /// is on the link in the main table, naming their source.
     pub fn new(
-        ifname: &str,
+        attachment: &Attachment,
         sources: Vec<Source>,
         table: Option<u32>,
         add_source_hints: bool,
     ) -> Self {
-        Self { ifname: ifname.to_owned(), sources, table, add_source_hints, done: Vec::new() }
+        let ifname = attachment.ifname().as_str().to_owned();
+        let (owner, mac) = (attachment.owner, None);
+        Self { owner, ifname, mac, sources, table, add_source_hints, done: Vec::new() }
+    }
+
+    /// The MAC address that the interface had when it was made: tells it from
+    /// a stranger's on DEL.
+    #[must_use]
+    pub const fn with_mac(mut self, mac: Option<MacAddress>) -> Self {
+        self.mac = mac;
+        self
     }
 
     fn families(&self) -> BTreeSet<Family> {
@@ -214,16 +227,43 @@ impl SourceRouting {
         Ok(())
     }
 
-    /// The addresses whose rules go: those that were given one, and those
-    /// that the interface has now.
-    fn hosts(&self, socket: &mut RouteSocket) -> Result<(Option<u32>, BTreeSet<IpNet>), Error> {
+    /// The addresses whose rules go, and the interface if it is there.
+    ///
+    /// A namespace's path may be a stranger's by now, with an interface of the
+    /// same name and even the same address. So an interface counts only if
+    /// its MAC address is the one that was made, or its host end bears our
+    /// mark, or, where nothing is known of it, it has an address of ours.
+    fn hosts(&self, kernel: &mut Kernel) -> Result<(Option<u32>, BTreeSet<IpNet>), Error> {
+        let socket = kernel.container()?;
         let mut hosts: BTreeSet<_> = self.sources.iter().map(Source::host).collect();
-        let link = socket.link_by_name(&self.ifname).map_err(refused)?;
-        if let Some(link) = &link {
-            let addresses = socket.addresses_of(link.device()).map_err(refused)?;
-            hosts.extend(addresses.iter().map(|one| IpNet::from(one.address.addr())));
+        let everybodys = socket.addresses().map_err(refused)?;
+        let Some(link) = socket.link_by_name(&self.ifname).map_err(refused)? else {
+            // Rules for an address that nothing has are nobody else's.
+            hosts.retain(|host| !everybodys.iter().any(|one| one.address.addr() == host.addr()));
+            return Ok((None, hosts));
+        };
+        let host_end = host_end_of(kernel, &link)?;
+        let own: BTreeSet<_> = everybodys
+            .iter()
+            .filter(|one| one.link == link.index)
+            .map(|one| IpNet::from(one.address.addr()))
+            .collect();
+        let is_marked = |alias: Option<&String>| {
+            alias.and_then(|alias| owner_of_alias(alias)) == Some(self.owner)
+        };
+        let is_proven = match (self.mac, link.mac) {
+            (Some(made), Some(found)) => made == found,
+            _ => {
+                is_marked(link.alias.as_ref())
+                    || is_marked(host_end.and_then(|host| host.alias).as_ref())
+                    || !own.is_disjoint(&hosts)
+            }
+        };
+        if !is_proven {
+            return Ok((None, BTreeSet::new()));
         }
-        Ok((link.map(|link| link.index), hosts))
+        hosts.extend(own);
+        Ok((Some(link.index), hosts))
     }
 }
 
@@ -264,8 +304,8 @@ impl Resource<Kernel> for SourceRouting {
         if !kernel.has_sandbox() {
             return Ok(());
         }
+        let (link, hosts) = self.hosts(kernel)?;
         let socket = kernel.container()?;
-        let (link, hosts) = self.hosts(socket)?;
         let mut rules = Vec::new();
         for family in [Family::V4, Family::V6] {
             if hosts.iter().any(|host| Family::of(host.addr()) == family) {

@@ -11,6 +11,12 @@ pub(super) fn is_allowed(change: &Change, bridges: &[&str]) -> bool {
         (Change::Added(..), ["link" | "address", name, ..]) => bridges.contains(name),
         (Change::Added(..), ["route", _, "main", _, device, ..]) => bridges.contains(device),
         (Change::Added(..), ["nft", "table" | "set" | "map", ..]) => true,
+        // The administrator's own, which firewall makes and never deletes (C13).
+        (Change::Added(..), ["nft", "chain", "ip" | "ip6", "filter", name])
+            if name.ends_with("-ADMIN") =>
+        {
+            true
+        }
         // Rules are facts of their own: a chain that has some isn't empty.
         (Change::Added(_, chain), ["nft", "chain", ..]) => chain.contains("\"hook\""),
         (Change::Changed(_, _, now), ["sysctl", key]) => is_forwarding(key) && now == "1",
@@ -47,6 +53,7 @@ mod tests {
             "address br0 10.1.0.1/24",
             "route -4 main 10.1.0.0/24 br0",
             "nft table ip podwire",
+            "nft chain ip filter CNI-ADMIN",
             "file /var/lib/cni/networks/n/lock",
             "file /var/lib/cni/networks/n/last_reserved_ip.0",
             "file /var/lib/cni/networks/.podwire/n/index",

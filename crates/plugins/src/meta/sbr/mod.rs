@@ -76,7 +76,12 @@ impl Inventory for Sbr {
             ))
             .with_details("sbr stands behind a plugin that gives the interface an address"));
         }
-        let routing = SourceRouting::new(ifname, sources, config.table, config.add_source_hints);
+        let (table, hints) = (config.table, config.add_source_hints);
+        let mac = facts
+            .result
+            .and_then(|result| result.interface_in_sandbox(ifname))
+            .and_then(|(_, interface)| interface.mac.as_deref()?.parse().ok());
+        let routing = SourceRouting::new(attachment, sources, table, hints).with_mac(mac);
         Ok(vec![Box::new(routing)])
     }
 }
