@@ -4,8 +4,8 @@
 //! B001, B002, B003: what a killed plugin leaves is found by DEL, and by GC alone.
 
 use podwire_tests::crash::{
-    Density, Job, PluginChain, Verb, assert_sound, bridge, loopback, masquerade, portmap, ptp,
-    run_all, shaping,
+    Density, Job, PluginChain, Verb, assert_sound, bridge, loopback, macvlan, masquerade, portmap,
+    ptp, run_all, shaping,
 };
 
 /// Kills one verb of a chain at about so many places.
@@ -63,6 +63,12 @@ fn nothing_is_left_of_a_killed_ptp_add() {
 #[test]
 fn nothing_is_left_of_a_killed_ptp_del() {
     kill(&ptp(), Verb::Del, 32);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_macvlan() {
+    kill(&macvlan(), Verb::Add, 32);
+    kill(&macvlan(), Verb::Del, 16);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use podwire_testkit::World;
 use podwire_tests::crash::{Subject, Target, bridge, portmap};
+use serde_json::json;
 
 /// A host end as it is between its birth and its alias.
 fn take_alias(world: &World, target: &Target) -> String {
@@ -59,4 +60,32 @@ fn the_chain_of_a_subnet_goes_with_its_last_mapping() {
     assert!(!chains().contains("chain from_"), "{}", chains());
     plugins.add(&mut first).unwrap();
     plugins.check(&first).unwrap();
+}
+
+/// A late DEL, with or without its record, meets a stranger with the very same limits.
+#[test]
+fn the_limits_of_a_stranger_at_the_old_path_stay() {
+    let world = World::new();
+    let mut chain = bridge();
+    chain.plugins.push(json!({
+        "type": "bandwidth", "ingressRate": 8_000_000, "ingressBurst": 800_000,
+        "egressRate": 8_000_000, "egressBurst": 800_000,
+    }));
+    let plugins = chain.installed(world.plugin_directory());
+    for is_recorded in [true, false] {
+        let netns = world.netns("old");
+        let mut gone = Target::new("gone", netns.path());
+        plugins.add(&mut gone).unwrap();
+        netns.remove();
+        let netns = world.netns("old");
+        let mut stranger = Target::new("stranger", netns.path());
+        plugins.add(&mut stranger).unwrap();
+        if !is_recorded {
+            gone.result = None;
+        }
+        plugins.del(&gone).unwrap();
+        plugins.check(&stranger).unwrap();
+        plugins.del(&stranger).unwrap();
+        netns.remove();
+    }
 }

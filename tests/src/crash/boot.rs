@@ -18,12 +18,15 @@ pub struct Boots<'a> {
     world: &'a World,
     path: PathBuf,
     count: Cell<u64>,
+    /// Links that were there at the first boot, as hardware is.
+    hardware: Vec<String>,
 }
 
 impl<'a> Boots<'a> {
     /// The first boot.
     pub fn new(world: &'a World) -> Self {
-        let boots = Self { world, path: world.write("boot_id", ""), count: Cell::new(0) };
+        let path = world.write("boot_id", "");
+        let boots = Self { world, path, count: Cell::new(0), hardware: links(world) };
         boots.next_id();
         podwire_sys::mount::bind(&boots.path, Path::new(BOOT_ID)).unwrap();
         boots
@@ -61,12 +64,10 @@ impl<'a> Boots<'a> {
         for entry in std::fs::read_dir("/run/netns").unwrap() {
             podwire_sys::netns::NamedNetNs::remove(entry.unwrap().path()).unwrap();
         }
-        let links = self.world.ip_json(&["link", "show"]);
-        for link in links.as_array().unwrap() {
-            let name = link["ifname"].as_str().unwrap();
-            if name != "lo" {
+        for name in links(self.world) {
+            if !self.hardware.contains(&name) {
                 // It may go by itself, with its other end.
-                self.world.try_exec(&["ip", "link", "del", name]);
+                self.world.try_exec(&["ip", "link", "del", &name]);
             }
         }
         self.world.exec(&["nft", "flush", "ruleset"]);
@@ -74,6 +75,12 @@ impl<'a> Boots<'a> {
             podwire_sys::sysctl::write(key, "0").unwrap();
         }
     }
+}
+
+fn links(world: &World) -> Vec<String> {
+    let links = world.ip_json(&["link", "show"]);
+    let links = links.as_array().unwrap().iter();
+    links.map(|link| link["ifname"].as_str().unwrap().to_owned()).collect()
 }
 
 fn remove_below(directory: &str) {

@@ -88,19 +88,38 @@ pub fn loopback() -> PluginChain {
     }
 }
 
+/// A macvlan of a link of the host.
+pub fn macvlan() -> PluginChain {
+    // Only IPv4: an address of the other is tried in the parent's network for a second
+    // or two before it is used.
+    let mut ipam = ipam();
+    ipam["ranges"] = json!([[{"subnet": "10.201.0.0/24"}]]);
+    PluginChain {
+        name: "macvlan+host-local",
+        network: "crash-macvlan",
+        ifname: "eth0",
+        bridges: &[],
+        plugins: vec![json!({"type": "macvlan", "master": "crash4", "ipam": ipam})],
+    }
+}
+
 /// Every chain.
 pub fn all() -> Vec<PluginChain> {
-    vec![bridge(), masquerade(), portmap(), ptp(), shaping(), loopback()]
+    vec![bridge(), masquerade(), portmap(), ptp(), macvlan(), shaping(), loopback()]
+}
+
+fn ipam() -> Value {
+    json!({
+        "type": "host-local",
+        "ranges": [[{"subnet": "10.201.0.0/24"}], [{"subnet": "fd00:201::/120"}]],
+        "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
+    })
 }
 
 fn bridge_config(bridge: &str, more: &Value) -> Value {
     let mut config = json!({
         "type": "bridge", "bridge": bridge, "isGateway": true,
-        "ipam": {
-            "type": "host-local",
-            "ranges": [[{"subnet": "10.201.0.0/24"}], [{"subnet": "fd00:201::/120"}]],
-            "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
-        },
+        "ipam": ipam(),
     });
     for (key, value) in more.as_object().unwrap() {
         config[key] = value.clone();

@@ -156,7 +156,12 @@ impl Subject for Command {
         self.chain.bridges
     }
 
-    fn prepare(&self, _world: &World) {
+    fn is_seen_from_the_host(&self) -> bool {
+        self.chain.is_seen_from_the_host()
+    }
+
+    fn prepare(&self, world: &World) {
+        self.chain.prepare(world);
         let path = format!("/etc/cni/net.d/{}.conflist", self.chain.network);
         std::fs::write(path, self.chain.list().to_string()).unwrap();
     }

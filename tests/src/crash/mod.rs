@@ -25,7 +25,7 @@ mod scene;
 mod subject;
 
 pub use boot::Boots;
-pub use chains::{all, bridge, loopback, masquerade, portmap, ptp, shaping};
+pub use chains::{all, bridge, loopback, macvlan, masquerade, portmap, ptp, shaping};
 pub use command::{Command, Commands};
 pub use crowd::Crowd;
 pub use job::{Job, run_all};

@@ -59,6 +59,11 @@ impl PluginChain {
         ]}))
     }
 
+    /// Links of the host that must be there: parents of macvlans.
+    fn parents(&self) -> impl Iterator<Item = &str> {
+        self.plugins.iter().filter_map(|plugin| plugin["master"].as_str())
+    }
+
     fn request(&self, index: usize, target: Option<&Target>, previous: Option<&Value>) -> Value {
         let mut request = self.plugins[index].clone();
         request["cniVersion"] = VERSION.into();
@@ -250,6 +255,20 @@ impl Subject for PluginChain {
 
     fn bridges(&self) -> &[&str] {
         self.bridges
+    }
+
+    fn prepare(&self, world: &World) {
+        for name in self.parents() {
+            let peer = format!("{name}-peer");
+            world.exec(&["ip", "link", "add", name, "type", "veth", "peer", "name", &peer]);
+            for end in [name, &peer] {
+                world.exec(&["ip", "link", "set", end, "up"]);
+            }
+        }
+    }
+
+    fn is_seen_from_the_host(&self) -> bool {
+        self.parents().next().is_none() && self.ifname != "lo"
     }
 
     fn programs(&self) -> usize {

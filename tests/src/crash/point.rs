@@ -127,12 +127,11 @@ impl<'a> Stage<'a> {
             Some(neighbour) => self.look_at(neighbour, faults),
             None if scene.fate == Fate::Kept => {
                 let difference = victim.netns.snapshot().since(&self.untouched);
-                // Nothing that GC sees is inside: the loopback may stay up. Its address
-                // stays when it goes down: the kernel's doing.
-                let difference = difference.without(|change| {
-                    change.name() == "address lo 127.0.0.1/8"
-                        || scene.recovery == Recovery::Collection && change.name().contains(" lo")
-                });
+                let is_collected = scene.recovery == Recovery::Collection;
+                let may_stay = is_collected && !self.subject.is_seen_from_the_host();
+                // The address of the loopback stays when it goes down: the kernel's doing.
+                let difference = difference
+                    .without(|change| may_stay || change.name() == "address lo 127.0.0.1/8");
                 if !difference.changes.is_empty() {
                     faults.push(format!("left in the namespace:\n{difference}"));
                 }

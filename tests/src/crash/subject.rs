@@ -74,6 +74,10 @@ pub trait Subject: Sync {
     /// Bridges that may stay.
     fn bridges(&self) -> &[&str];
 
+    /// Whether all of an attachment can be seen from the host, so that GC finds it; a
+    /// macvlan's other side is its parent, which tells nothing.
+    fn is_seen_from_the_host(&self) -> bool;
+
     /// What must be there before the first call in a new world.
     fn prepare(&self, _world: &World) {}
 
