@@ -78,8 +78,16 @@ fn nothing_is_left_of_a_killed_loopback() {
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_collection() {
+fn nothing_is_left_of_a_killed_collection_of_masquerade() {
     kill(&masquerade(), Verb::Gc, 24);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_collection_of_portmap() {
     kill(&portmap(), Verb::Gc, 36);
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_collection_of_shaping() {
     kill(&shaping(), Verb::Gc, 24);
 }
