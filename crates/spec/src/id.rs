@@ -129,6 +129,18 @@ impl IfName {
                 "interface name contains / or : or whitespace characters",
             ));
         }
+        // The two below are ours alone. The kernel takes these names, but they
+        // don't mean one interface.
+        if text.contains(|c: char| c == '%' || c.is_control()) {
+            return Err(Error::environment("interface name contains % or control characters")
+                .with_details("the kernel replaces %d by a number of its choice"));
+        }
+        if text == "all" || text == "default" {
+            return Err(Error::environment(format!("interface name \"{text}\" is reserved"))
+                .with_details(
+                    "its folder under /proc/sys/net holds the settings of other interfaces",
+                ));
+        }
         Ok(Self(text.to_owned()))
     }
 }
@@ -226,6 +238,23 @@ mod tests {
                 (4, "interface name contains / or : or whitespace characters".into()),
                 "{text:?}"
             );
+        }
+    }
+
+    #[test]
+    fn interface_names_that_mean_no_one_interface_are_refused() {
+        for text in ["zz%d", "%d", "%", "a\u{1}", "a\u{7f}"] {
+            let (code, message) = refusal(IfName::parse(text));
+            assert_eq!(code, 4, "{text:?}");
+            assert!(message.contains("% or control characters"), "{text:?}: {message}");
+        }
+        for text in ["all", "default"] {
+            let (code, message) = refusal(IfName::parse(text));
+            assert_eq!(code, 4, "{text}");
+            assert!(message.contains("is reserved"), "{message}");
+        }
+        for text in ["all0", "defaults", "default0"] {
+            assert_eq!(IfName::parse(text).unwrap().as_str(), text);
         }
     }
 
