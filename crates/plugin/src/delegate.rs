@@ -144,9 +144,20 @@ impl<'a> Delegate<'a> {
         }
         let path = self.find()?;
         let own = lookup(self.request.registry, self.plugin_type.as_str())
-            .filter(|plugin| plugin.description().role == Role::Ipam)
             .filter(|_| identity::is_own_executable(&path).unwrap_or(false));
-        Ok(own.map_or(Target::Program(path), Target::InProcess))
+        match own {
+            None => Ok(Target::Program(path)),
+            Some(plugin) if plugin.description().role == Role::Ipam => {
+                Ok(Target::InProcess(plugin))
+            }
+            // It would be this program again, waiting for the attachment's lock
+            // that this process holds.
+            Some(_) => Err(Error::config(format!(
+                "ipam.type \"{}\" names a plugin that gives no addresses",
+                self.plugin_type
+            ))
+            .with_details("name an IPAM plugin there, such as host-local, static or dhcp")),
+        }
     }
 
     /// The first regular file of that name in `CNI_PATH`, links followed, as

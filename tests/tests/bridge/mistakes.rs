@@ -24,6 +24,8 @@ fn b055_mistakes_in_the_configuration_name_key_and_value() {
         (json!({"bridge": ""}), 7, &["bridge"]),
         (json!({"bridge": "a/b"}), 7, &["bridge", "a/b"]),
         (json!({"bridge": "sixteen-chars-ab"}), 7, &["bridge", "sixteen-chars-ab"]),
+        (json!({"bridge": "zz%d"}), 7, &["bridge", "zz%d"]),
+        (json!({"bridge": "all"}), 7, &["bridge", "all", "reserved"]),
         (json!({"hairpinMode": true, "promiscMode": true}), 7, &["hairpin mode and promiscuous"]),
         (json!({"ipMasq": true, "ipMasqBackend": "ipfw"}), 7, &["unknown ipmasq backend \"ipfw\""]),
         (json!({"args": {"cni": {"mac": "zz"}}}), 7, &["args.cni.mac", "zz"]),
@@ -39,6 +41,9 @@ fn b055_mistakes_in_the_configuration_name_key_and_value() {
             &["cannot use IPAM when DisableContainerInterface flag is set"],
         ),
         (json!({"ipam": {"type": "../../bin/sh"}}), 7, &["ipam.type", "../../bin/sh"]),
+        // Not eight seconds later, waiting for the lock of its own attachment.
+        (json!({"ipam": {"type": "bridge"}}), 7, &["ipam.type", "bridge"]),
+        (json!({"ipam": {"type": "portmap"}}), 7, &["ipam.type", "portmap"]),
         (json!({"ipam": "host-local"}), 6, &["ipam", "host-local"]),
     ];
     for (keys, code, words) in cases {
