@@ -28,6 +28,9 @@ const CHAINS: [&str; 3] = [FORWARD, STAGE_1, STAGE_2];
 const SHARED_COMMENT: &str = "CNI firewall plugin rules (ingressPolicy: same-bridge|isolated)";
 const COMMENT_START: &str = "CNI firewall plugin rules (ingressPolicy: ";
 
+/// `IFNAMSIZ` (linux/if.h) less its NUL.
+const INTERFACE_NAME_LIMIT: usize = 15;
+
 /// From whom a bridge's containers may be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum IngressPolicy {
@@ -296,6 +299,11 @@ fn has_other_ports(
     leaving: &dyn Fn(&OwnerMark) -> bool,
     own_ports: &[String],
 ) -> Result<bool, Error> {
+    // A rule can name what no interface can be called: nothing is behind it,
+    // and it must not keep other bridges' rules.
+    if bridge.is_empty() || bridge.len() > INTERFACE_NAME_LIMIT {
+        return Ok(false);
+    }
     let socket = kernel.host()?;
     let Some(bridge) = socket.link_by_name(bridge).map_err(refused)? else { return Ok(false) };
     let links = socket.links().map_err(refused)?;

@@ -27,6 +27,7 @@ use podwire_resources::Kernel;
 use podwire_resources::firewalld::{Firewalld, Sources, StaleSources};
 use podwire_resources::host_chains::{self, Accepts, HostChains, IngressPolicy, Isolation};
 use podwire_spec::Error;
+use podwire_spec::id::IfName;
 use podwire_spec::operation::Operation;
 use podwire_spec::result::{AddressOrigin, CniResult};
 
@@ -75,9 +76,22 @@ impl Inventory for Firewall {
         let Config(config) = config;
         let addresses =
             facts.result.map(|result| container_addresses(attachment, result)).unwrap_or_default();
-        let bridge = facts.result.and_then(bridge);
+        let named = facts.result.and_then(bridge);
         let needs_bridge = config.policy != IngressPolicy::Open
             && matches!(facts.operation, Operation::Add | Operation::Check);
+        let bridge = match named.map(|name| IfName::parse(&name).map(|_| name)).transpose() {
+            Ok(bridge) => bridge,
+            Err(error) if needs_bridge => {
+                return Err(Error::config(format!(
+                    "ingressPolicy {:?} is about a bridge, and the first interface of the host in \
+                     prevResult can't be one",
+                    config.policy.as_str()
+                ))
+                .with_details(error.to_string()));
+            }
+            // Whoever takes away goes by what the owner has asked for.
+            Err(_) => None,
+        };
         if needs_bridge && bridge.is_none() {
             return Err(Error::config(format!(
                 "ingressPolicy {:?} is about a bridge, and prevResult names no interface of the \
@@ -192,5 +206,26 @@ mod tests {
         };
         assert_eq!(plan(Operation::Add).err().unwrap().code.number(), 7);
         assert_eq!(plan(Operation::Del).unwrap().len(), 2);
+    }
+
+    /// B110: the kernel takes rules for a bridge without a name, and nobody
+    /// can look that bridge up again.
+    #[test]
+    fn b110_a_bridge_that_cannot_be_is_refused_on_add_and_no_hindrance_later() {
+        let config = Config(Settings { policy: IngressPolicy::Isolated, ..Settings::default() });
+        for name in ["", "longer-than-any-interface", "a/b", "zz%d"] {
+            let result = result(&format!(
+                r#"{{"cniVersion":"1.0.0","interfaces":[{{"name":"{name}"}}],
+                   "ips":[{{"address":"10.1.0.2/24"}}]}}"#
+            ));
+            let plan = |operation| {
+                let facts = Facts { operation, result: Some(&result) };
+                Firewall.desired(&config, &attachment(), &facts)
+            };
+            let error = plan(Operation::Add).err().unwrap();
+            assert_eq!(error.code.number(), 7, "{name:?}");
+            assert!(error.to_string().contains("interface name"), "{error}");
+            assert_eq!(plan(Operation::Del).unwrap().len(), 2, "{name:?}");
+        }
     }
 }
