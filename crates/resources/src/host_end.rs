@@ -123,6 +123,20 @@ pub fn find_by_owner(
     Ok(None)
 }
 
+/// The host end of an owner that somebody has renamed: by its alias, among
+/// all pairs of the host. Dear on a host with many, so for the last resort.
+///
+/// # Errors
+/// The kernel refused to tell.
+pub(crate) fn find_renamed(
+    kernel: &mut Kernel,
+    owner: &OwnerMark,
+    key: &AttachmentKey,
+) -> Result<Option<Link>, Error> {
+    let links = kernel.host()?.links_of_kind("veth").map_err(refused)?;
+    Ok(links.into_iter().find(|link| is_ours(link, owner, Some(key))))
+}
+
 /// The host end of a container's interface, if that is a veth whose peer
 /// lives in the host's namespace.
 ///

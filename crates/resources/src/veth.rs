@@ -8,11 +8,12 @@ use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
 use podwire_spec::result::CniResult;
 use podwire_sys::sysctl;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use crate::bridge::random_mac;
 use crate::host_end::{
-    CANDIDATES, alias, find_by_owner, host_end_of, host_mac, host_name, is_ours,
+    CANDIDATES, alias, find_by_owner, find_renamed, host_end_of, host_mac, host_name, is_ours,
 };
 use crate::kernel::{Kernel, Pair, delete, refused};
 use crate::sandbox_path;
@@ -30,6 +31,8 @@ pub struct Recorded {
     pub container_mtu: Option<u32>,
     /// Where the container end is.
     pub sandbox: Option<String>,
+    /// The container end's addresses.
+    pub addresses: Vec<IpAddr>,
 }
 
 impl Recorded {
@@ -38,6 +41,7 @@ impl Recorded {
     pub fn from_result(result: &CniResult, ifname: &str, bridge: Option<&str>) -> Self {
         let container = result.interface_in_sandbox(ifname).map(|(_, interface)| interface);
         let host = result.host_interfaces().find(|host| Some(host.name.as_str()) != bridge);
+        let addresses = result.container_addresses(ifname).addresses;
         let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         Self {
             host_name: host.map(|host| host.name.clone()),
@@ -45,6 +49,7 @@ impl Recorded {
             container_mac: container.and_then(|found| text(&found.mac)),
             container_mtu: container.and_then(|found| found.mtu),
             sandbox: container.and_then(|found| text(&found.sandbox)),
+            addresses: addresses.iter().map(|ip| ip.address.addr()).collect(),
         }
     }
 }
@@ -176,10 +181,18 @@ impl Veth {
         Ok(link.filter(|link| link.is_veth() && has_mac(link, mac) && link.alias.is_none()))
     }
 
-    /// Removes a pair without our mark, as other plugins left it, as far as
-    /// prevResult proves that it is this attachment's.
+    /// Removes a pair that isn't under a name of ours: one that was renamed, or
+    /// one without our mark, as other plugins left it, as far as prevResult proves that it is this attachment's.
     fn remove_recorded(&self, kernel: &mut Kernel) -> Result<(), Error> {
         if kernel.has_sandbox() {
+            // Renamed on the host, it still is the peer and carries our mark.
+            if let Some(inside) =
+                kernel.container()?.link_by_name(self.ifname()).map_err(refused)?
+                && let Some(host) = host_end_of(kernel, &inside)?
+                && is_ours(&host, &self.owner, Some(&self.key))
+            {
+                return delete(kernel, &host);
+            }
             match self.find_inside(kernel)? {
                 Some((_, Some(host))) => return delete(kernel, &host),
                 Some((inside, None)) => {
@@ -194,9 +207,17 @@ impl Veth {
         if let Some(host) = self.find_outside(kernel)? {
             return delete(kernel, &host);
         }
-        if kernel.has_sandbox()
-            && kernel.container()?.link_by_name(self.ifname()).map_err(refused)?.is_some()
+        // Only an attachment that existed is worth looking at every pair.
+        if self.recorded.container_mac.is_some()
+            && let Some(host) = find_renamed(kernel, &self.owner, &self.key)?
         {
+            return delete(kernel, &host);
+        }
+        if kernel.has_sandbox()
+            && let Some(inside) =
+                kernel.container()?.link_by_name(self.ifname()).map_err(refused)?
+        {
+            self.refuse_to_free(kernel, &inside)?;
             log::warn!(
                 "interface {} in the namespace is left alone: nothing proves that it belongs to \
                  container {}",
@@ -205,6 +226,35 @@ impl Veth {
             );
         }
         Ok(())
+    }
+
+    /// An error if an interface that isn't provably ours has both the MAC
+    /// address and an address of prevResult: were that address freed, two
+    /// containers would have it. Anything less is a stranger's interface in a
+    /// reused namespace, which must not keep our reservation.
+    fn refuse_to_free(&self, kernel: &mut Kernel, inside: &Link) -> Result<(), Error> {
+        if !self.recorded.container_mac.as_deref().is_some_and(|mac| has_mac(inside, mac)) {
+            return Ok(());
+        }
+        let there = kernel.container()?.addresses_of(inside.device()).map_err(refused)?;
+        let Some(used) = self
+            .recorded
+            .addresses
+            .iter()
+            .find(|address| there.iter().any(|one| one.address.addr() == **address))
+        else {
+            return Ok(());
+        };
+        Err(Error::internal(format!(
+            "interface {} in the namespace still has {used}, but nothing proves that it belongs \
+             to container {}",
+            self.ifname(),
+            self.key.container_id
+        ))
+        .with_details(
+            "its other end isn't the one in prevResult; the address stays reserved until the \
+             interface or its namespace is removed",
+        ))
     }
 }
 

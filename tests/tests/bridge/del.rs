@@ -214,3 +214,42 @@ fn only_the_interface_that_is_named_goes() {
     lab.call("DEL", &netns, &pods()).ifname("eth2").run().success();
     assert_eq!(addresses(&netns, "eth2"), ["10.2.0.2/24"]);
 }
+
+/// B101: whoever renames the host end, DEL knows it by its mark, and no address
+/// is given back while an interface has it.
+#[test]
+fn b101_a_renamed_host_end_goes_before_its_address() {
+    for with_record in [true, false] {
+        let lab = Lab::new();
+        let netns = lab.world.netns("c1");
+        let result = lab.add(&netns, &pods());
+        let host_end = result["interfaces"][1]["name"].as_str().unwrap();
+        lab.ip(&format!("link set {host_end} down"));
+        lab.ip(&format!("link set {host_end} name renamed0"));
+        let sent = if with_record { with_prev(&pods(), &result) } else { pods() };
+        lab.call("DEL", &netns, &sent).run().success();
+        assert_eq!(lab.links(), ["br0"], "record {with_record}");
+        assert!(Lab::reservations("n").is_empty(), "record {with_record}");
+    }
+}
+
+/// B101: renamed and without a mark, nothing proves whose it is; but it has the
+/// very MAC address and address of prevResult, so that the address is not free.
+#[test]
+fn b101_an_address_that_is_still_in_use_stays_reserved() {
+    let lab = Lab::new();
+    let netns = lab.world.netns("c1");
+    let result = lab.add(&netns, &pods());
+    let host_end = result["interfaces"][1]["name"].as_str().unwrap();
+    lab.ip(&format!("link set {host_end} down"));
+    lab.ip(&format!("link set {host_end} alias somebody name renamed0"));
+    let reserved = Lab::reservations("n");
+    assert_eq!(reserved.len(), 1);
+    let error = lab.call("DEL", &netns, &with_prev(&pods(), &result)).run().error(999);
+    assert!(error["msg"].as_str().unwrap().contains(&reserved[0]), "{error}");
+    assert!(lab.has_link("renamed0"));
+    assert_eq!(Lab::reservations("n"), reserved);
+    netns.remove();
+    lab.call("DEL", &netns, &with_prev(&pods(), &result)).run().success();
+    assert!(Lab::reservations("n").is_empty());
+}
