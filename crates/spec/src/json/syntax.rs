@@ -77,7 +77,7 @@ impl SyntaxError {
         let rest = text.get(start..).unwrap_or_default();
         if rest.is_empty() {
             return Self::new(text, 0, "the text is empty, not a JSON object")
-                .hint("an empty file is often what a crash left of it; write it again");
+                .hint("if it comes from a file, a crash may have emptied it; write it again");
         }
         if rest.starts_with('\u{feff}') {
             return byte_order_mark();

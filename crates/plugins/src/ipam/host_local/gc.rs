@@ -44,6 +44,15 @@ pub(super) fn collect(ledger: &mut Ledger, valid: &ValidAttachments) -> Result<(
             Err(error) => outcome = outcome.and(Err(failed(error))),
         }
     }
+    // No reservation, yet in the way of one for good.
+    for address in ledger.pool().symbolic_links().map_err(failed)? {
+        match ledger.pool().free(address) {
+            Ok(()) => log::warn!(
+                "removed {address} of network {network}: it is a symbolic link, not a reservation"
+            ),
+            Err(error) => outcome = outcome.and(Err(failed(error))),
+        }
+    }
     outcome
 }
 
@@ -74,12 +83,18 @@ mod tests {
         ] {
             std::fs::write(here.join(name), content).unwrap();
         }
+        // One that leads nowhere, and one to a living container's file.
+        std::os::unix::fs::symlink("nowhere", here.join("10.9.0.8")).unwrap();
+        std::os::unix::fs::symlink("10.9.0.2", here.join("10.9.0.9")).unwrap();
+        std::os::unix::fs::symlink("10.9.0.2", here.join("mine")).unwrap();
+        let is_link = |name: &str| std::fs::symlink_metadata(here.join(name)).is_ok();
         let mut ledger = Ledger::open(pool, directory.path(), Purpose::Free).unwrap();
         let live = ValidAttachment { container_id: "live".to_owned(), ifname: "eth0".to_owned() };
         collect(&mut ledger, &ValidAttachments::List(vec![live])).unwrap();
         let left = || podwire_sys::file::regular_files(&here, 100).unwrap();
         assert_eq!(left(), ["10.9.0.2", "10.9.0.5", "README", "last_reserved_ip.0", "lock"]);
         assert_eq!(std::fs::read(here.join("10.9.0.2")).unwrap(), b"live\r\neth0");
+        assert!(!is_link("10.9.0.8") && !is_link("10.9.0.9") && is_link("mine"));
         collect(&mut ledger, &ValidAttachments::Null).unwrap();
         assert_eq!(left(), ["README", "last_reserved_ip.0", "lock"]);
     }

@@ -132,15 +132,23 @@ impl Pool {
 
     /// All addresses that a file is named after, in no order.
     pub(super) fn addresses(&self) -> Result<Vec<IpAddr>, PathError> {
+        self.named(&[FileType::RegularFile, FileType::Unknown])
+    }
+
+    /// All addresses that a symbolic link is named after, in no order. It is
+    /// no reservation, but none can be made while it is there.
+    pub(super) fn symbolic_links(&self) -> Result<Vec<IpAddr>, PathError> {
+        self.named(&[FileType::Symlink])
+    }
+
+    fn named(&self, kinds: &[FileType]) -> Result<Vec<IpAddr>, PathError> {
         let listing =
             Dir::read_from(&self.directory).map_err(|error| self.error("listing", error))?;
         let mut found = Vec::new();
         for entry in listing {
             let entry = entry.map_err(|error| self.error("listing", error))?;
-            let plain = matches!(entry.file_type(), FileType::RegularFile | FileType::Unknown);
-            if let Some(address) = address_of(entry.file_name()).filter(|_| plain) {
-                found.push(address);
-            }
+            let is_wanted = kinds.contains(&entry.file_type());
+            found.extend(address_of(entry.file_name()).filter(|_| is_wanted));
         }
         Ok(found)
     }

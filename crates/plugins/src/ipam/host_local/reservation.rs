@@ -80,7 +80,8 @@ impl fmt::Display for Owner {
         match self {
             Self::Attachment { container, ifname } => write!(formatter, "{container}/{ifname}"),
             Self::Container(container) => write!(formatter, "{container} (any interface)"),
-            Self::Unreadable => formatter.write_str("nobody (the file is empty or no text)"),
+            Self::Unreadable => formatter
+                .write_str("nobody (the file is not in the form container id, CR LF, interface)"),
         }
     }
 }
