@@ -254,7 +254,7 @@ fn recorded_kernel(kernel: &Kernel, search: &Search) -> Result<Option<Kernel>, E
 }
 
 fn taken(ifname: &str) -> Error {
-    Error::internal(format!("interface {ifname} already exists in the container"))
+    Error::already_exists(format!("interface {ifname} already exists in the container"))
         .with_details("nothing was changed; DEL the attachment first, or choose another CNI_IFNAME")
 }
 

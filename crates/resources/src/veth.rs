@@ -122,7 +122,7 @@ impl Veth {
     fn explain_collision(&self, kernel: &mut Kernel, name: &str) -> Result<(), Error> {
         let inside = kernel.container()?.link_by_name(self.ifname()).map_err(refused)?;
         if inside.is_some() {
-            return Err(Error::internal(format!(
+            return Err(Error::already_exists(format!(
                 "interface {} already exists in the container",
                 self.ifname()
             ))

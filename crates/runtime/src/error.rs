@@ -16,7 +16,8 @@ use crate::load::Problem;
 #[derive(Debug)]
 pub enum Rollback {
     /// Nothing had been made: no plugin ran, or the first one said that the
-    /// container is unknown (code 3), which asks for no DEL.
+    /// container is unknown (code 3) or that what it is to make is there
+    /// already ([`ErrorCode::ALREADY_EXISTS`]), which ask for no DEL.
     NotNeeded,
     /// DEL reached every plugin; nothing is left.
     Done,
@@ -70,6 +71,15 @@ pub enum RuntimeError {
         record: PathBuf,
         /// The record says that an earlier ADD did not finish.
         unfinished: bool,
+    },
+    /// The container has an interface of that name already, of which nothing
+    /// is recorded here: another runtime, or one with another cache
+    /// directory, may have made it. Nothing was run.
+    InterfaceExists {
+        /// The attachment.
+        attachment: AttachmentKey,
+        /// The namespace.
+        netns: PathBuf,
     },
     /// CHECK of something that was never attached.
     NotAttached(AttachmentKey),
@@ -149,6 +159,7 @@ impl RuntimeError {
             Self::Unsupported { .. } => ErrorCode::IncompatibleVersion,
             Self::Locked { .. } | Self::DeadlineExceeded { .. } => ErrorCode::TryAgainLater,
             Self::Store { .. } | Self::Record { .. } | Self::Lock { .. } => ErrorCode::Io,
+            Self::InterfaceExists { .. } => ErrorCode::ALREADY_EXISTS,
             Self::PluginNotFound { .. } | Self::AlreadyAttached { .. } => ErrorCode::Internal,
         }
     }
@@ -216,6 +227,14 @@ impl fmt::Display for RuntimeError {
                 "an earlier ADD of {attachment} did not finish (record {}); delete it first so \
                  that what it left is removed",
                 record.display()
+            ),
+            Self::InterfaceExists { attachment, netns } => write!(
+                formatter,
+                "{attachment}: interface {} already exists in the container ({}), and nothing is \
+                 recorded of it here; nothing was changed; delete the attachment with the runtime \
+                 and cache directory that made it, or choose another interface name",
+                attachment.ifname,
+                netns.display()
             ),
             Self::NotAttached(attachment) => write!(
                 formatter,

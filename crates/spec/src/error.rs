@@ -53,6 +53,11 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// 102, of this project's plugins: what ADD is to make is there already
+    /// and nothing was made or changed. A DEL would remove what lives, so a
+    /// runtime must not answer with one.
+    pub const ALREADY_EXISTS: Self = Self::Plugin(102);
+
     /// The number printed as `code`.
     pub const fn number(self) -> u32 {
         match self {
@@ -176,6 +181,11 @@ impl Error {
     /// Code 50: an ADD can't be served now.
     pub fn unavailable(msg: impl Into<String>) -> Self {
         Self::new(ErrorCode::Unavailable, msg)
+    }
+
+    /// An error of [`ErrorCode::ALREADY_EXISTS`].
+    pub fn already_exists(msg: impl Into<String>) -> Self {
+        Self::new(ErrorCode::ALREADY_EXISTS, msg)
     }
 
     /// Code 999: a failure the protocol has no number for.

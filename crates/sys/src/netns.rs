@@ -4,6 +4,7 @@
 //! ([`NetNs::run`]). There is no way to enter one and forget to leave.
 
 mod cookie;
+mod interface;
 mod named;
 
 use std::fmt;
@@ -128,6 +129,14 @@ impl NetNs {
     /// Linux 5.14). `None` on older kernels or where the namespace can't be entered.
     pub fn cookie(&self) -> Option<u64> {
         self.run(cookie::of_current).ok().flatten()
+    }
+
+    /// Whether an interface of this name (or alternative name) is in it.
+    ///
+    /// # Errors
+    /// When the namespace can't be entered, or the kernel refuses to tell.
+    pub fn has_interface(&self, name: &str) -> io::Result<bool> {
+        self.run(|| interface::exists_in_current(name))?
     }
 
     /// Runs `work` with the calling thread inside this namespace and comes back.

@@ -135,7 +135,7 @@ impl Claim {
     }
 
     fn taken(&self) -> Error {
-        Error::internal(format!("interface {} already exists in the container", self.ifname()))
+        Error::already_exists(format!("interface {} already exists in the container", self.ifname()))
             .with_details(
                 "nothing was changed; DEL the attachment first, or choose another CNI_IFNAME",
             )

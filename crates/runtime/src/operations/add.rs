@@ -8,6 +8,7 @@ use podwire_spec::result::{CniResult, VersionedResult};
 
 use super::chain::{Chain, Target};
 use super::known::Known;
+use super::sandbox;
 use super::versions;
 use crate::attachment::Attachment;
 use crate::deadlines::Clock;
@@ -86,12 +87,15 @@ impl Runtime {
             .map(|plugin| chain.find(&plugin.plugin_type))
             .collect::<Result<Vec<_>, _>>()?;
 
+        sandbox::refuse_own(&target.netns)?;
         let container_lock = self.locks.container(&target.key.container_id)?;
         let network_lock = self.locks.network_shared(network.name())?;
         chain.lock = Some(&network_lock);
         // Waiting for a lock takes nothing from the plugins' time.
         chain.clock = Clock::start(self.deadlines.operation, self.deadlines.plugin);
         self.make_room(network, attachment, &target, existing, &network_lock)?;
+
+        sandbox::refuse_taken(list, &target)?;
 
         let mut record = Record {
             key: target.key.clone(),
@@ -156,7 +160,8 @@ impl Runtime {
         mut record: Record,
     ) -> Rollback {
         let mut outcome = Ok(Rollback::NotNeeded);
-        if !needs_no_cleanup(cause) {
+        let reached = reached(cause, list.plugins.len());
+        if reached > 0 {
             self.observer.on_notice(&Notice::RollingBack { attachment: target.key.clone() });
             let chain = Chain {
                 runtime: self,
@@ -167,7 +172,7 @@ impl Runtime {
                 lock: Some(lock),
                 cancellable: false,
             };
-            outcome = super::del::run_all(&chain, None).map(|()| Rollback::Done);
+            outcome = super::del::run_first(&chain, reached, None).map(|()| Rollback::Done);
         }
         // A record that was committed but not synced goes as well.
         let outcome = outcome.and_then(|done| {
@@ -219,10 +224,24 @@ fn run_all(
     }
 }
 
-/// Code 3 of the first plugin says that nothing was made and no DEL is due.
-fn needs_no_cleanup(cause: &RuntimeError) -> bool {
-    matches!(cause, RuntimeError::Plugin(failure)
-        if failure.index == 0
-            && matches!(&failure.failure, Failure::Reported { error, .. }
-                if error.code == ErrorCode::UnknownContainer))
+/// How many plugins of the list, from the first on, may have made something.
+///
+/// Usually all: DEL goes over the whole list. Code 3 of the first plugin says
+/// that no DEL is due. A plugin that found there already what it is to make has
+/// made nothing, and its DEL would remove what lives: another runtime's
+/// attachment, or one in another cache directory.
+fn reached(cause: &RuntimeError, all: usize) -> usize {
+    let RuntimeError::Plugin(failure) = cause else { return all };
+    let Failure::Reported { error, .. } = &failure.failure else { return all };
+    match error.code {
+        ErrorCode::ALREADY_EXISTS => failure.index,
+        ErrorCode::UnknownContainer if failure.index == 0 => 0,
+        // The words of the Go host-local, whose errors carry no code.
+        ErrorCode::Internal
+            if failure.index == 0 && error.msg.contains("duplicate allocation is not allowed") =>
+        {
+            0
+        }
+        _ => all,
+    }
 }

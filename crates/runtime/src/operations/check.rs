@@ -52,6 +52,14 @@ impl Runtime {
         }
         let container_lock = self.locks.container(&key.container_id)?;
         let found = self.store.find(&key)?;
+        if let Some(stored) = found.pending() {
+            return Err(RuntimeError::Record {
+                path: stored.path.clone(),
+                reason: format!(
+                    "{key} is being deleted: a DEL began and did not finish; run it again"
+                ),
+            });
+        }
         if found.attached.is_none() {
             if found.unfinished.is_none() {
                 container_lock.retire();

@@ -64,7 +64,16 @@ impl Runtime {
 
 /// Runs DEL over the list, last plugin first, up to the first failure.
 pub(super) fn run_all(chain: &Chain<'_>, prev_result: Option<&str>) -> Result<(), RuntimeError> {
-    for (index, plugin) in chain.list.plugins.iter().enumerate().rev() {
+    run_first(chain, chain.list.plugins.len(), prev_result)
+}
+
+/// The same over the first `count` plugins of the list only.
+pub(super) fn run_first(
+    chain: &Chain<'_>,
+    count: usize,
+    prev_result: Option<&str>,
+) -> Result<(), RuntimeError> {
+    for (index, plugin) in chain.list.plugins.iter().enumerate().take(count).rev() {
         let inputs = RequestInputs {
             prev_result,
             capability_arguments: chain.target.map(|target| &target.capability_args),

@@ -8,6 +8,7 @@ use podwire_spec::id::AttachmentKey;
 use podwire_spec::operation::Operation;
 
 use super::chain::{Chain, Target};
+use super::sandbox;
 use super::versions;
 use crate::attachment::Attachment;
 use crate::deadlines::Clock;
@@ -16,7 +17,7 @@ use crate::load::Network;
 use crate::locks::NetworkLock;
 use crate::observer::Notice;
 use crate::runtime::Runtime;
-use crate::store::{Found, Record};
+use crate::store::{Found, Record, State, Stored};
 
 /// Whose configuration and arguments count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Known {
             .and_then(|record| self.recorded_network(runtime, record))
             .map(|network| network.with_folder_of(given))
             .or_else(|| given.cloned())?;
-        let target = match recorded {
+        let mut target = match recorded {
             Some(record) => recorded_target(record, attachment),
             None => Target {
                 key: self.key.clone(),
@@ -84,6 +85,7 @@ impl Known {
                 capability_args: attachment.capability_args.clone(),
             },
         };
+        target.netns = sandbox::unless_own(target.netns);
         let prev_result = record.map_or(Ok(None), |record| prev_result(record, &network));
         Some(Basis { network, target, prev_result })
     }
@@ -129,6 +131,12 @@ impl Known {
                 None
             }
         };
+        // From here on it may be half gone. A deletion that can't be written
+        // down, as on a full disk, is still better done than not.
+        if let Some(Stored { record, .. }) = &self.found.attached {
+            let pending = Record { state: State::DeletePending, ..record.clone() };
+            let _ = runtime.store.write_intent(&pending);
+        }
         super::del::run_all(&chain, prev_result)?;
         runtime.store.remove(&self.found)
     }

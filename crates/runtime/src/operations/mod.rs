@@ -9,6 +9,7 @@ mod del;
 mod gc;
 mod known;
 mod network_ref;
+mod sandbox;
 mod status;
 mod valid;
 mod validate;

@@ -62,16 +62,22 @@ pub struct Found {
 }
 
 impl Found {
-    /// The best there is: finished before unfinished.
+    /// What counts: a deletion that began, else a finished ADD, else an
+    /// unfinished one.
     pub fn best(&self) -> Option<&Stored> {
-        self.attached.as_ref().or(self.unfinished.as_ref())
+        self.pending().or(self.attached.as_ref()).or(self.unfinished.as_ref())
+    }
+
+    /// The record of a deletion that began and did not finish.
+    pub fn pending(&self) -> Option<&Stored> {
+        self.unfinished.as_ref().filter(|stored| stored.record.state == State::DeletePending)
     }
 }
 
 /// All attachments of the node.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// One per attachment, sorted by its names; finished before unfinished.
+    /// One per attachment, sorted by its names: the one that counts, as in [`Found::best`].
     pub attachments: Vec<Stored>,
     /// Files that can't be understood.
     pub unreadable: Vec<Unreadable>,
@@ -135,7 +141,11 @@ impl Store {
             }
         }
         listing.attachments.sort_by(|left, right| {
-            let order = |stored: &Stored| stored.record.state != State::Attached;
+            let order = |stored: &Stored| match stored.record.state {
+                State::DeletePending => 0,
+                State::Attached => 1,
+                State::Adding => 2,
+            };
             left.record.key.cmp(&right.record.key).then_with(|| order(left).cmp(&order(right)))
         });
         listing.attachments.dedup_by(|next, kept| next.record.key == kept.record.key);
@@ -193,12 +203,16 @@ impl Store {
     /// # Errors
     /// If a file can't be removed.
     pub fn remove(&self, found: &Found) -> Result<(), RuntimeError> {
-        // A commit that was cut short left the intent beside the record.
+        // The intent goes last: it says that the deletion began. A commit that
+        // was cut short left one beside the record, too.
         let stored = found.attached.iter().chain(found.unfinished.iter());
-        for key in stored.clone().map(|stored| &stored.record.key) {
-            remove_file(&self.paths.intent_file(key))?;
+        for stored in stored.clone() {
+            if stored.record.state == State::Attached {
+                remove_file(&stored.path)?;
+            }
         }
         for stored in stored {
+            remove_file(&self.paths.intent_file(&stored.record.key))?;
             remove_file(&stored.path)?;
         }
         Ok(())

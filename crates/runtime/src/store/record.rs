@@ -23,7 +23,8 @@ pub enum State {
     Attached,
     /// ADD began and its end is unknown: it runs, or the runtime died in it.
     Adding,
-    /// ADD failed, and so did removing what it had made.
+    /// A deletion began and did not finish: a DEL that failed or was killed,
+    /// or the one after a failed ADD.
     DeletePending,
 }
 

@@ -75,7 +75,7 @@ impl Node {
         let program = program.ancestors().nth(2).unwrap().join("examples/minimal_runtime");
         Command::new(program)
             .args([self.path("net.d"), self.path("bin")])
-            .args([network, container, "/proc/self/ns/net"])
+            .args([network, container, "/run/netns/nowhere"])
             .env("CACHE_DIR", self.path("cache"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -44,7 +44,7 @@ pub(super) fn ledger(network: &NetworkName, error: &LedgerError) -> Error {
 /// A second ADD of the same attachment (B038, B059).
 pub(super) fn duplicate(pool: &Pool, held: &Reservation) -> Error {
     let network = pool.network();
-    Error::internal(format!(
+    Error::already_exists(format!(
         "network {network}: {} has been allocated to {} (file {}), duplicate allocation is not \
          allowed",
         held.address,

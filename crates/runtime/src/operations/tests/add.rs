@@ -2,7 +2,7 @@
 
 use podwire_spec::error::ErrorCode;
 
-use super::fake::{Node, attachment, full_attachment, network, refuse, succeed};
+use super::fake::{Namespace, Node, attachment, full_attachment, network, refuse, succeed};
 use crate::{Attachment, Existing, Notice, Rollback, RuntimeError, Source};
 
 const RESULT: &str = "cache/results/net-c1-eth0";
@@ -197,7 +197,8 @@ fn b038_a_second_add_is_refused_or_replaces_what_is_dead() {
     assert!(matches!(node.notices()[..], [Notice::ReplacingDead { .. }]));
 
     let mut alive = attachment("c2");
-    alive.netns = Some("/proc/self/ns/net".into());
+    let namespace = Namespace::new();
+    alive.netns = Some(namespace.path());
     node.runtime.add(&network, &alive, Existing::Refuse).unwrap();
     let error = node.runtime.add(&network, &alive, Existing::ReplaceDead).unwrap_err();
     assert!(matches!(error, RuntimeError::AlreadyAttached { unfinished: false, .. }));
@@ -234,4 +235,73 @@ fn a_result_that_cannot_be_stored_is_rolled_back() {
     let error = node.runtime.add(&network, &attachment("c1"), Existing::Refuse).unwrap_err();
     assert!(matches!(error, RuntimeError::AddFailed { .. }), "{error}");
     assert_eq!(node.calls(), ["ADD main", "DEL main"]);
+}
+
+#[test]
+fn b038_a_plugin_that_found_it_there_already_gets_no_del() {
+    let words = "10.0.0.2 has been allocated to c1, duplicate allocation is not allowed";
+    for (code, msg) in [(102, "interface eth0 already exists"), (999, words)] {
+        let node = Node::new();
+        node.behave(move |seen| match (seen.command(), seen.plugin.as_str()) {
+            ("ADD", "first") => refuse(code, msg),
+            _ => succeed(seen),
+        });
+        let network = network("net", "1.1.0", &["first", "second"]);
+        let error = node.runtime.add(&network, &attachment("c1"), Existing::Refuse).unwrap_err();
+        assert!(matches!(error, RuntimeError::AddFailed { rollback: Rollback::NotNeeded, .. }));
+        assert_eq!(node.calls(), ["ADD first"], "{msg}");
+        assert!(node.files().is_empty(), "{:?}", node.files());
+    }
+}
+
+#[test]
+fn b038_a_later_plugin_that_found_it_there_rolls_back_those_before_it() {
+    let node = Node::new();
+    node.behave(|seen| match (seen.command(), seen.plugin.as_str()) {
+        ("ADD", "third") => refuse(102, "it is there already"),
+        _ => succeed(seen),
+    });
+    let network = network("net", "1.1.0", &["first", "second", "third", "fourth"]);
+    node.runtime.add(&network, &attachment("c1"), Existing::Refuse).unwrap_err();
+    assert_eq!(node.calls(), ["ADD first", "ADD second", "ADD third", "DEL second", "DEL first"]);
+    assert!(node.files().is_empty(), "{:?}", node.files());
+}
+
+#[test]
+fn b038_an_interface_that_is_there_stops_add_before_anything_runs() {
+    let node = Node::new();
+    let namespace = Namespace::new();
+    let netns = podwire_sys::netns::NetNs::open(namespace.path()).unwrap();
+    let made = netns.run(|| {
+        let mut ip = std::process::Command::new("ip");
+        ip.args(["link", "add", "eth0", "type", "veth", "peer", "name", "other"])
+            .status()
+            .unwrap()
+            .success()
+    });
+    assert!(made.unwrap());
+    let mut attachment = attachment("c1");
+    attachment.netns = Some(namespace.path());
+    let network_of = |plugin: &str| network("net", "1.1.0", &[plugin]);
+    let error = node.runtime.add(&network_of("bridge"), &attachment, Existing::Refuse).unwrap_err();
+    assert!(matches!(error, RuntimeError::InterfaceExists { .. }));
+    assert_eq!(error.code(), ErrorCode::ALREADY_EXISTS);
+    assert!(error.to_string().contains("interface eth0 already exists"), "{error}");
+    assert!(node.calls().is_empty());
+    assert!(node.files().iter().all(|file| file.starts_with("locks/")), "{:?}", node.files());
+    // A plugin that makes no interface works on the one that is there.
+    node.runtime.add(&network_of("tuning"), &attachment, Existing::Refuse).unwrap();
+}
+
+#[test]
+fn the_hosts_own_namespace_is_refused_with_nothing_recorded_and_del_never_sees_it() {
+    let node = Node::new();
+    let network = network("net", "1.1.0", &["main"]);
+    let mut own = attachment("c1");
+    own.netns = Some("/proc/self/ns/net".into());
+    let error = node.runtime.add(&network, &own, Existing::Refuse).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidNamespace);
+    assert!(node.calls().is_empty() && node.files().is_empty());
+    node.runtime.del(&network, &own, Source::Recorded).unwrap();
+    assert_eq!(node.seen()[0].variable("CNI_NETNS"), "");
 }

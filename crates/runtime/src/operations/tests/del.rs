@@ -233,3 +233,28 @@ fn names_that_no_add_accepts_have_nothing_to_delete() {
     node.runtime.del(&network, &attachment(&"c".repeat(300)), Source::Recorded).unwrap();
     assert!(node.calls().is_empty());
 }
+
+#[test]
+fn b008_a_deletion_is_on_the_disk_before_its_first_plugin_runs() {
+    let node = Node::new();
+    let network = network("net", "1.1.0", &["main"]);
+    added(&node, &network, &full_attachment("c1"));
+    let intent = node.directory.path().join("cache/podwire/intents/net:c1:eth0");
+    node.behave(move |_| {
+        assert!(std::fs::read_to_string(&intent).unwrap().contains("delete pending"));
+        refuse(999, "killed here")
+    });
+    node.runtime.del(&network, &bare("c1"), Source::Recorded).unwrap_err();
+    let listing = node.runtime.store().list().unwrap();
+    assert_eq!(listing.attachments.len(), 1);
+    assert_eq!(listing.attachments[0].record.state, crate::store::State::DeletePending);
+    assert!(crate::live::keep_live(network.name(), &listing).unwrap().iter().next().is_none());
+    let error = node.runtime.check(&network, &bare("c1"), Source::Recorded).unwrap_err();
+    assert!(error.to_string().contains("a DEL began and did not finish"), "{error}");
+    node.seen();
+    node.behave(succeed);
+    node.runtime.del(&network, &bare("c1"), Source::Recorded).unwrap();
+    let seen = node.seen();
+    assert_eq!(seen[0].key("prevResult").unwrap(), r#"{"cniVersion":"1.1.0","by":"main"}"#);
+    assert!(node.files().is_empty(), "{:?}", node.files());
+}

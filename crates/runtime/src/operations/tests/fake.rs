@@ -1,7 +1,9 @@
 //! A node whose plugins are closures, and the log of what they were asked.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use podwire_spec::id::{ContainerId, IfName, NetworkName, PluginType};
@@ -169,6 +171,34 @@ impl Node {
         let path = self.directory.path().join("cache").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
+    }
+}
+
+/// A network namespace with nothing but `lo`, as long as this value lives.
+pub(super) struct Namespace(Child);
+
+impl Namespace {
+    pub(super) fn new() -> Self {
+        let mut child = Command::new("unshare")
+            .args(["--net", "sh", "-c", "echo ready; read line"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0; 6];
+        child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+        Self(child)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/{}/ns/net", self.0.id()).into()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
     }
 }
 

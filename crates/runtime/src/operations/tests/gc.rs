@@ -2,7 +2,7 @@
 
 use podwire_spec::id::{ContainerId, IfName};
 
-use super::fake::{Node, attachment, full_attachment, network, refuse, succeed};
+use super::fake::{Namespace, Node, attachment, full_attachment, network, refuse, succeed};
 use crate::live::{keep_live, liveness};
 use crate::{Existing, GcMode, Network, RuntimeError, ValidSet};
 
@@ -164,8 +164,9 @@ fn keep_live_keeps_what_lives_or_cannot_be_told() {
     let network = network("net", "1.1.0", &["main"]);
     let plain = node.directory.path().join("plain");
     std::fs::write(&plain, "").unwrap();
+    let namespace = Namespace::new();
     for (id, path) in [
-        ("alive", "/proc/self/ns/net".into()),
+        ("alive", namespace.path()),
         ("dead", node.directory.path().join("gone")),
         ("plain", plain),
         ("elsewhere", "/no/such/directory/ns".into()),
