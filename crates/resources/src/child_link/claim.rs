@@ -135,10 +135,11 @@ impl Claim {
     }
 
     fn taken(&self) -> Error {
-        Error::already_exists(format!("interface {} already exists in the container", self.ifname()))
-            .with_details(
-                "nothing was changed; DEL the attachment first, or choose another CNI_IFNAME",
-            )
+        Error::already_exists(format!(
+            "interface {} already exists in the container",
+            self.ifname()
+        ))
+        .with_details("nothing was changed; DEL the attachment first, or choose another CNI_IFNAME")
     }
 
     /// Has `make` make a link in the container under the first free temporary

@@ -62,10 +62,8 @@ impl Resource<Kernel> for Stale {
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
         let is_dead = |owner: &OwnerMark| self.0.contains(owner);
         // What keeps the one from going must not keep the other.
-        let accepts = match self.0.is_empty() {
-            true => Ok(()),
-            false => accepts::remove(kernel, &is_dead, &[]),
-        };
+        let accepts =
+            if self.0.is_empty() { Ok(()) } else { accepts::remove(kernel, &is_dead, &[]) };
         isolation::release(kernel, &is_dead, &[], None).and(accepts)
     }
 }
