@@ -19,6 +19,8 @@ use crate::signals::Interruption;
 
 /// The name of an interface where none is given.
 const DEFAULT_IFNAME: &str = "eth0";
+/// What a plugin's DEL after a failed ADD gets, however short `--timeout` is.
+const SHORTEST_CLEANUP: Duration = Duration::from_secs(10);
 
 /// What a command works with.
 pub(crate) struct Context {
@@ -162,7 +164,25 @@ fn netns_path(path: &Path) -> Result<PathBuf, Error> {
 fn deadlines(timeout: Option<Duration>) -> Deadlines {
     let usual = Deadlines::default();
     match timeout {
-        Some(timeout) => Deadlines { operation: timeout, plugin: timeout, ..usual },
+        // The operation's time bounds each call; what a call may take at most
+        // holds for cleaning up after it as well, which needs time of its own.
+        Some(timeout) => {
+            Deadlines { operation: timeout, plugin: timeout.max(SHORTEST_CLEANUP), ..usual }
+        }
         None => usual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b007_cleaning_up_has_time_of_its_own() {
+        let short = deadlines(Some(Duration::from_millis(1)));
+        assert_eq!(short.operation, Duration::from_millis(1));
+        assert!(short.plugin >= SHORTEST_CLEANUP && short.rollback >= SHORTEST_CLEANUP);
+        assert_eq!(deadlines(Some(Duration::from_mins(5))).plugin, Duration::from_mins(5));
+        assert_eq!(deadlines(None), Deadlines::default());
     }
 }

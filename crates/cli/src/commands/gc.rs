@@ -1,9 +1,14 @@
 //! `podwire gc`.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
+use podwire_runtime::store::{Listing, Stored};
 use podwire_runtime::{GcMode, GcReport, Network, Stale, ValidSet};
+use podwire_spec::error::Error;
+use podwire_spec::id::{AttachmentKey, IfName, NetworkName};
 use podwire_spec::json::Writer;
+use podwire_sys::netns::NetNs;
 
 use crate::arguments::{CommonArguments, Container, Format, GcArguments, Keep, What};
 use crate::container_id;
@@ -11,6 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::paths;
 
 /// Collects, or says what it would collect.
 pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Exit, Failure> {
@@ -18,7 +24,10 @@ pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Ex
     let network = context.runtime.network(arguments.network.as_str())?;
     let mode = if arguments.dry_run { GcMode::DryRun } else { GcMode::Collect };
     let report = match arguments.what() {
-        What::These(keep) => context.runtime.gc(&network, &named(keep)?, mode),
+        What::These(keep) => {
+            let listing = context.runtime.store().list()?;
+            context.runtime.gc(&network, &named(keep, network.name(), &listing)?, mode)
+        }
         What::Live => context.runtime.gc_dead(&network, mode),
         What::Nothing => context.runtime.gc(&network, &ValidSet::none(), mode),
     }?;
@@ -29,18 +38,85 @@ pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Ex
     if report.is_clean() { Ok(Exit::Done) } else { Err(Failure::Several(report.failures)) }
 }
 
-/// The attachments that were named. A namespace stands for every id that it
-/// may be known by: to keep too much is the safe side (B086).
-fn named(keep: &[Keep]) -> Result<ValidSet, Failure> {
+/// The attachments that were named. A namespace stands for every record that
+/// holds its path, or another path to the same namespace, whatever the id; and
+/// for every id that cnitool may have given it: to keep too much is the safe
+/// side (B086).
+///
+/// # Errors
+/// If one of them is not recorded: it was mistyped, and GC would free what was
+/// meant.
+fn named(keep: &[Keep], network: &NetworkName, listing: &Listing) -> Result<ValidSet, Failure> {
     let mut valid = Vec::new();
     for Keep { container, ifname } in keep {
         let ids = match container {
             Container::Id(id) => vec![id.clone()],
             Container::Netns(path) => container_id::candidates(path)?,
         };
+        let place = match container {
+            Container::Id(_) => None,
+            Container::Netns(path) => Some(Place::new(path)?),
+        };
+        let mut is_recorded = false;
+        for Stored { record, .. } in &listing.attachments {
+            let AttachmentKey { container_id, .. } = &record.key;
+            let is_meant = record.key.network == *network
+                && record.key.ifname == *ifname
+                && (ids.contains(container_id)
+                    || place.as_ref().is_some_and(|place| place.is_of(&record.netns)));
+            if is_meant {
+                is_recorded = true;
+                valid.push((container_id.clone(), ifname.clone()));
+            }
+        }
+        if !is_recorded {
+            return Err(not_recorded(container, ifname, network));
+        }
         valid.extend(ids.into_iter().map(|id| (id, ifname.clone())));
     }
     Ok(ValidSet::of(valid))
+}
+
+fn not_recorded(container: &Container, ifname: &IfName, network: &NetworkName) -> Failure {
+    let container = match container {
+        Container::Id(id) => id.to_string(),
+        Container::Netns(path) => path.display().to_string(),
+    };
+    let error = Error::environment(format!(
+        "--keep {container}:{ifname}: no such attachment of network {network} is recorded"
+    ));
+    Failure::Usage(error.with_details(format!(
+        "nothing was freed; see what is recorded with: podwire list {network}; what another \
+         runtime recorded needs its --cache-dir"
+    )))
+}
+
+/// A namespace that was named by a path.
+struct Place {
+    path: PathBuf,
+    namespace: Option<NetNs>,
+}
+
+impl Place {
+    fn new(path: &Path) -> Result<Self, Error> {
+        let path = paths::canonical(&container_id::absolute(path)?);
+        let namespace = NetNs::open(&path).ok();
+        Ok(Self { path, namespace })
+    }
+
+    /// Whether a recorded path leads here too.
+    fn is_of(&self, recorded: &str) -> bool {
+        if recorded.is_empty() {
+            return false;
+        }
+        if paths::canonical(Path::new(recorded)) == self.path {
+            return true;
+        }
+        let (Some(own), Ok(theirs)) = (&self.namespace, NetNs::open(recorded)) else {
+            return false;
+        };
+        own.is_same(&theirs).unwrap_or(false)
+    }
 }
 
 fn as_text(network: &Network, report: &GcReport, mode: GcMode) -> String {
