@@ -16,9 +16,9 @@ Examples:
 What is not kept is deleted with the configuration recorded for it; then every
 plugin is told which attachments are valid, and frees what it holds for others.
 --keep-live keeps what has its namespace, and what can't be told. Take care where
-other runtimes attach to the same network and record it elsewhere: neither
---keep-live nor --all knows of them. A --keep that names nothing recorded is
-refused, for it may be mistyped, and then nothing is freed.";
+other runtimes attach to the same network and record it elsewhere: name theirs
+with --keep ID:IFNAME, for --keep-live and --all don't know of them. A path that
+leads to nothing recorded is refused, and then nothing is freed.";
 
 /// `podwire gc`.
 #[derive(Clone, Debug, Args)]

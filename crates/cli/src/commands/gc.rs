@@ -44,8 +44,8 @@ pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Ex
 /// side (B086).
 ///
 /// # Errors
-/// If one of them is not recorded: it was mistyped, and GC would free what was
-/// meant.
+/// If nothing is recorded of a path: it was mistyped, and GC would free what
+/// was meant.
 fn named(keep: &[Keep], network: &NetworkName, listing: &Listing) -> Result<ValidSet, Failure> {
     let mut valid = Vec::new();
     for Keep { container, ifname } in keep {
@@ -69,19 +69,18 @@ fn named(keep: &[Keep], network: &NetworkName, listing: &Listing) -> Result<Vali
                 valid.push((container_id.clone(), ifname.clone()));
             }
         }
-        if !is_recorded {
-            return Err(not_recorded(container, ifname, network));
+        // An id may be another runtime's, or about to be recorded; a path that
+        // leads to nothing recorded can only be a mistake.
+        if let (false, Container::Netns(path)) = (is_recorded, container) {
+            return Err(not_recorded(path, ifname, network));
         }
         valid.extend(ids.into_iter().map(|id| (id, ifname.clone())));
     }
     Ok(ValidSet::of(valid))
 }
 
-fn not_recorded(container: &Container, ifname: &IfName, network: &NetworkName) -> Failure {
-    let container = match container {
-        Container::Id(id) => id.to_string(),
-        Container::Netns(path) => path.display().to_string(),
-    };
+fn not_recorded(path: &Path, ifname: &IfName, network: &NetworkName) -> Failure {
+    let container = path.display();
     let error = Error::environment(format!(
         "--keep {container}:{ifname}: no such attachment of network {network} is recorded"
     ));
