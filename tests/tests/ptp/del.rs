@@ -20,7 +20,11 @@ fn b004_the_address_is_released_whatever_became_of_the_namespace() {
             let held = (way == "held").then(|| netns.open());
             match way {
                 "kept" | "empty" => {}
-                "renamed inside" => ip(&netns, "link set eth0 name other"),
+                "renamed inside" => {
+                    // Older kernels rename only what is down.
+                    ip(&netns, "link set eth0 down");
+                    ip(&netns, "link set eth0 name other");
+                }
                 _ => netns.remove(),
             }
             if way == "file" {
