@@ -121,7 +121,7 @@ fn a_name_that_is_taken_inside_is_refused_and_one_outside_is_not() {
     let (lab, _peer) = lab();
     let [one, two] = ["c1", "c2"].map(|name| lab.container(name));
     ip(&one, "link add net1 type veth peer name other");
-    let error = lab.call("ADD", &one, &plain()).run().error(999);
+    let error = lab.call("ADD", &one, &plain()).run().error(102);
     assert!(error["msg"].as_str().unwrap().contains("net1 already exists"), "{error}");
     assert_home(&lab);
     lab.ip("link add net1 type ifb");

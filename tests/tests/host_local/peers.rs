@@ -23,7 +23,7 @@ fn go_and_ours_take_turns_on_one_directory() {
             let address = addresses(&theirs("ADD", &other).success().json()).remove(0);
             expected.insert(address, format!("{other}\r\neth0"));
             // Each knows what the other has given.
-            let text = pool.call("ADD", &other, &config).run().error(999)["msg"].to_string();
+            let text = pool.call("ADD", &other, &config).run().error(102)["msg"].to_string();
             assert!(text.contains(&format!("has been allocated to {other}/eth0")), "{text}");
             let text = theirs("ADD", &ours).failure().stdout;
             assert!(text.contains("duplicate allocation is not allowed"), "{text}");

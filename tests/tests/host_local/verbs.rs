@@ -177,7 +177,7 @@ fn b059_requests_of_every_kind_respect_the_one_address() {
         pool.call("ADD", "c1", &by_runtime),
         pool.call("ADD", "c1", &by_args),
     ] {
-        let text = call.run().error(999)["msg"].to_string();
+        let text = call.run().error(102)["msg"].to_string();
         assert!(text.contains("10.9.5.9 has been allocated to c1"), "{text}");
     }
     let other = pool.call("ADD", "c1", &by_runtime).ifname("eth1").run().success();
@@ -192,7 +192,7 @@ fn b038_a_second_add_names_network_address_file_and_cure() {
     let pool = Pool::new();
     let config = pool.config(&one_range("10.9.5.0/24"));
     pool.add("c1", &config);
-    let error = pool.call("ADD", "c1", &config).run().error(999);
+    let error = pool.call("ADD", "c1", &config).run().error(102);
     let text = error.to_string();
     for part in ["network n1", "10.9.5.2", pool.file("10.9.5.2").to_str().unwrap(), "DEL"] {
         assert!(text.contains(part), "{part} is missing in {text}");

@@ -204,7 +204,7 @@ fn others_interfaces_are_left_alone() {
     let mut other = config.clone();
     other["name"] = json!("others");
     let checked = segment.add(&config, &container);
-    let error = segment.call("ADD", &other, &container).run().error(999).to_string();
+    let error = segment.call("ADD", &other, &container).run().error(102).to_string();
     assert!(error.contains("interface eth0 already exists in the container"), "{error}");
     assert_eq!(segment.reserved("others"), [""; 0]);
     // As a runtime does behind a failed ADD.

@@ -157,7 +157,7 @@ fn a_failed_add_leaves_nothing() {
         lab.world.snapshot().since(&before).without(is_bookkeeping).assert_empty();
     }
     ip(&netns, "link add eth0 type veth peer name other");
-    let error = lab.call("ADD", &netns, &pods()).run().error(999);
+    let error = lab.call("ADD", &netns, &pods()).run().error(102);
     assert!(error["msg"].as_str().unwrap().contains("eth0 already exists"), "{error}");
     assert!(links(lab.world.host()).is_empty());
 }

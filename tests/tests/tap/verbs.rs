@@ -65,7 +65,7 @@ fn an_interface_of_the_name_is_left_alone() {
         let netns = lab.container("c1");
         ip(&netns, kind);
         let inside = netns.snapshot();
-        let error = lab.call("ADD", &netns, &addressed()).run().error(999);
+        let error = lab.call("ADD", &netns, &addressed()).run().error(102);
         assert!(error["msg"].as_str().unwrap().contains("eth0 already exists"), "{error}");
         netns.snapshot().since(&inside).assert_empty();
         assert!(reservations("n").is_empty());
