@@ -27,7 +27,7 @@ fn b121_a_whole_life_and_what_check_finds() {
         assert_eq!(link(&container)["linkinfo"]["info_kind"], "dummy");
         let addresses = run(&container, "ip -br addr show dev eth0").stdout;
         assert!(addresses.contains(" 10.1.0.") && addresses.contains(" fd01::"));
-        call("ADD").run().error(999);
+        call("ADD").run().error(102);
         if version >= "0.4.0" {
             assert_eq!(result["interfaces"][0]["mac"], link(&container)["address"]);
             let mut checked = config.clone();
