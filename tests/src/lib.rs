@@ -21,6 +21,7 @@
 
 mod container;
 pub mod crash;
+pub mod dhcp;
 pub mod differential;
 pub mod lab;
 mod libcni;

@@ -26,6 +26,7 @@
 #![allow(clippy::return_self_not_must_use)] // `success()` is often the last word.
 #![allow(clippy::missing_panics_doc)] // Every function here panics on trouble.
 
+mod background;
 mod command;
 pub mod fake;
 mod kernel;
@@ -36,6 +37,7 @@ pub mod probe;
 pub mod state;
 mod world;
 
+pub use background::{Background, Log};
 pub use command::Output;
 pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};

@@ -1,5 +1,7 @@
 //! `cargo xtask setup`: makes a fresh Debian 12 fit for building and testing.
 
+mod services;
+
 use std::path::Path;
 
 use super::{build, no_more};
@@ -13,10 +15,13 @@ const PACKAGES: &[(&str, &str)] = &[
     ("iptables", "tests of the host's own firewall chains"),
     ("firewalld", "tests of the firewall plugin tell it whom to trust"),
     ("dbus-daemon", "the bus that firewalld listens on in tests"),
+    ("dnsmasq-base", "a DHCP server for the tests of dhcp"),
+    ("kea-dhcp4-server", "a DHCP server for the tests of dhcp"),
+    ("isc-dhcp-server", "a DHCP server for the tests of dhcp"),
     ("conntrack", "tests read the connection table"),
     ("iperf3", "tests measure rates"),
     ("iputils-ping", "tests send packets"),
-    ("busybox-static", "page server and client in tests"),
+    ("busybox-static", "page server and client in tests, and the DHCP server udhcpd"),
     ("strace", "tests count child processes and system calls"),
     ("tcpdump", "shows packets when a test fails"),
     ("procps", "sysctl in tests"),
@@ -70,24 +75,35 @@ fn packages() -> Result<()> {
     if !Path::new("/usr/bin/apt-get").exists() {
         return Err(format!("no apt-get here; install by hand: {}", missing.join(" ")).into());
     }
-    retried("installing packages", || {
-        run_process(apt_get().args(["-qq", "update"]))?;
-        run_process(
-            apt_get().args(["-qq", "--yes", "--no-install-recommends", "install"]).args(&missing),
-        )
+    services::without_starting(&missing, || {
+        retried("installing packages", || {
+            run_process(apt_get().args(["-qq", "update"]))?;
+            run_process(
+                apt_get()
+                    .args(["-qq", "--yes", "--no-install-recommends", "install"])
+                    .args(&missing),
+            )
+        })
     })
 }
 
 /// `apt-get`, patient and without questions; through sudo when not root.
 pub(super) fn apt_get() -> std::process::Command {
-    let root = output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    let mut apt = command(if root { "apt-get" } else { "sudo" });
-    if !root {
-        apt.arg("apt-get");
-    }
+    let mut apt = as_root("apt-get");
     apt.env("DEBIAN_FRONTEND", "noninteractive");
     apt.args(["-o", "Acquire::Retries=5", "-o", "DPkg::Lock::Timeout=300"]);
     apt
+}
+
+/// A program that needs root; through sudo for others.
+fn as_root(program: &str) -> std::process::Command {
+    let root = output(command("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
+    if root {
+        return command(program);
+    }
+    let mut sudo = command("sudo");
+    sudo.arg(program);
+    sudo
 }
 
 fn installed(package: &str) -> bool {

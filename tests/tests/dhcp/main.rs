@@ -1,0 +1,4 @@
+//! The `dhcp` plugin and its daemon with real servers.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // It is all of tests.
+
+mod go;
