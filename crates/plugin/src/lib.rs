@@ -44,6 +44,7 @@
 //! This crate never sees netlink: what a resource does to the kernel is a
 //! type parameter of the engine.
 
+pub mod aside;
 mod attachment;
 mod delegate;
 mod dispatch;

@@ -35,6 +35,7 @@ use crate::sandbox_path;
 
 pub use collection::MovedDevices;
 pub use network::{CarriedNetwork, DeviceNetwork};
+pub use record::DIRECTORY;
 pub use selector::Selector;
 
 use record::Record;

@@ -1,18 +1,25 @@
 //! The program that is every plugin: which one, its own name says.
 
+use std::ffi::OsStr;
 use std::io::Write;
-use std::path::Path;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use podwire_plugin::{lookup, run_with};
+use podwire_plugin::{aside, lookup, run_with};
 use podwire_plugins::PLUGINS;
+use podwire_spec::Error;
+use podwire_sys::identity;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let called = arguments.next().unwrap_or_default();
     let own_name = Path::new(&called).file_name().unwrap_or_default();
     if let Some(plugin) = own_name.to_str().and_then(|name| lookup(PLUGINS, name)) {
-        return run_with(plugin, PLUGINS);
+        return match original(plugin.description().name) {
+            Some(original) => become_original(&original, &called),
+            None => run_with(plugin, PLUGINS),
+        };
     }
     let argument = arguments.next().unwrap_or_default();
     match argument.to_str().unwrap_or_default() {
@@ -28,6 +35,21 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// The program of a node that was rolled back which this call belongs to.
+fn original(plugin: &str) -> Option<PathBuf> {
+    let executable = identity::own_executable().ok()?;
+    aside::original(&executable, plugin, std::env::var_os("CNI_COMMAND").as_deref())
+}
+
+/// Replaces this process, so that nobody sees that it ever was another.
+fn become_original(original: &Path, called: &OsStr) -> ExitCode {
+    let error = Command::new(original).arg0(called).exec();
+    let error = Error::internal(format!("could not run {}: {error}", original.display()))
+        .with_details("this node was rolled back; finish it with: podwire migrate --rollback");
+    print(&error.to_json(None));
+    ExitCode::FAILURE
 }
 
 fn names(separator: &str) -> String {

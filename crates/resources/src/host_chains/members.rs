@@ -25,7 +25,9 @@ use podwire_spec::id::AttachmentKey;
 
 use crate::nft::{COMMENT_LIMIT, cut, display_name, retrying, transaction};
 
-const TABLE: TableId<'static> = TableId::new(Family::Ipv4, "podwire_firewall");
+/// The name of the table.
+pub const NAME: &str = "podwire_firewall";
+const TABLE: TableId<'static> = TableId::new(Family::Ipv4, NAME);
 const ISOLATED: SetId<'static> = TABLE.set("isolated");
 const TRUSTED: SetId<'static> = TABLE.set("trusted");
 

@@ -40,4 +40,5 @@ mod view;
 pub use accepts::Accepts;
 pub use collection::HostChains;
 pub use isolation::{IngressPolicy, Isolation};
+pub use members::NAME as MEMBERS_TABLE;
 pub use ready::available;

@@ -16,7 +16,7 @@ use podwire_spec::json::{Object, Writer};
 use podwire_sys::file::{Durability, create_dir_all, read_bounded, regular_files, write_atomic};
 
 /// One file per moved device, named by the owner's mark.
-const DIRECTORY: &str = "/run/podwire/devices";
+pub const DIRECTORY: &str = "/run/podwire/devices";
 /// How the files' names end.
 const SUFFIX: &str = ".json";
 /// More than a record can have.

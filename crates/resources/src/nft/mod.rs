@@ -24,6 +24,9 @@ pub use retry::retrying;
 pub use transaction::transaction;
 pub use unused::{push_idle_entry, push_unused_chain};
 
+/// The name of the tables of port mappings, in both families: `portmap` makes them.
+pub const HOST_PORTS: &str = "podwire_hostports";
+
 /// Bytes of a comment at most: the `nft` command lists longer ones, but
 /// refuses to read them back.
 pub const COMMENT_LIMIT: usize = 127;

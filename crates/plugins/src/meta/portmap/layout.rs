@@ -53,12 +53,12 @@ use podwire_netlink::nft::{
     IpVersion, LookupTarget, Register, Rule, Set, Table, TableId, Verdict, conntrack_status,
     priority,
 };
-use podwire_resources::nft::owners;
+use podwire_resources::nft::{HOST_PORTS, owners};
 
 use super::mapping::Protocol;
 
 /// The name of both tables.
-const TABLE: &str = "podwire_hostports";
+const TABLE: &str = HOST_PORTS;
 /// `NFT_CT_PROTO_DST` (`linux/netfilter/nf_tables.h`).
 const ORIGINAL_PORT: ConntrackKey = ConntrackKey::Other(12);
 /// Both address families.
