@@ -21,8 +21,26 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("podwire-keeper", &["podwire-runtime", "podwire-netlink", "podwire-sys", "podwire-spec"]),
     (
+        "podwire-migrate",
+        &[
+            "podwire-runtime",
+            "podwire-resources",
+            "podwire-plugin",
+            "podwire-netlink",
+            "podwire-sys",
+            "podwire-spec",
+        ],
+    ),
+    (
         "podwire",
-        &["podwire-runtime", "podwire-keeper", "podwire-netlink", "podwire-sys", "podwire-spec"],
+        &[
+            "podwire-runtime",
+            "podwire-keeper",
+            "podwire-migrate",
+            "podwire-netlink",
+            "podwire-sys",
+            "podwire-spec",
+        ],
     ),
     ("podwire-testkit", &["podwire-sys", "podwire-netlink", "podwire-spec"]),
 ];

@@ -7,6 +7,7 @@ mod common;
 mod duration;
 mod gc;
 mod look;
+mod migrate;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -17,6 +18,7 @@ pub(crate) use gc::{Container, GcArguments, Keep, What};
 pub(crate) use look::{
     CompletionsArguments, ListArguments, StatusArguments, ValidateArguments, VersionArguments,
 };
+pub(crate) use migrate::MigrateArguments;
 pub(crate) use run::RunArguments;
 
 const AFTER_HELP: &str = "\
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     List(ListArguments),
     /// Look for mistakes in network configurations.
     Validate(ValidateArguments),
+    /// Exchange the Go plugins of this node for Podwire's, or go back.
+    Migrate(MigrateArguments),
     /// Print a completion script for a shell.
     Completions(CompletionsArguments),
 }

@@ -7,6 +7,7 @@ mod completions;
 mod detach;
 mod gc;
 mod list;
+mod migrate;
 mod run;
 mod status;
 mod validate;
@@ -36,6 +37,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(common, &arguments),
         Command::List(arguments) => list::run(common, &arguments),
         Command::Validate(arguments) => validate::run(common, &arguments),
+        Command::Migrate(arguments) => migrate::run(common, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
     }
 }
