@@ -8,7 +8,7 @@ use crate::interface::host_device::HostDevice;
 use crate::interface::loopback::Loopback;
 use crate::interface::ptp::Ptp;
 use crate::interface::tap::Tap;
-use crate::ipam::{HostLocal, Static};
+use crate::ipam::{Dhcp, HostLocal, Static};
 use crate::meta::bandwidth::Bandwidth;
 use crate::meta::firewall::Firewall;
 use crate::meta::portmap::Portmap;
@@ -21,6 +21,7 @@ use crate::meta::vrf::Vrf;
 pub static PLUGINS: &Registry = &[
     &Inventoried(Bandwidth),
     &Inventoried(Bridge),
+    &Dhcp,
     &Inventoried(DUMMY),
     &Inventoried(Firewall),
     &Inventoried(HostDevice),

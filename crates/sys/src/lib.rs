@@ -1,5 +1,5 @@
 //! Linux for container networking: namespaces, mounts, locks, atomic files,
-//! sysctl and child processes.
+//! sysctl, child processes, packet sockets, and what a daemon needs.
 //!
 //! This crate turns kernel interfaces into types that can't be used wrongly: a
 //! network namespace that is always left again, a lock that is always released,
@@ -19,15 +19,18 @@
 #![allow(unsafe_code)] // setns, getsockopt, ioctl and fork need it; see the SAFETY lines.
 
 pub mod boot;
+pub mod datagram;
 mod error;
 pub mod file;
 pub mod identity;
 pub mod lock;
 pub mod mount;
 pub mod netns;
+pub mod packet;
 pub mod process;
 pub mod random;
 pub mod selinux;
+pub mod service;
 pub mod sysctl;
 pub mod tun;
 

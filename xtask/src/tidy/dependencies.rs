@@ -14,10 +14,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("podwire-netlink", &[]),
     ("podwire-plugin", &["podwire-spec", "podwire-sys"]),
     ("podwire-resources", &["podwire-plugin", "podwire-netlink", "podwire-sys", "podwire-spec"]),
+    ("podwire-dhcp", &["podwire-plugin", "podwire-netlink", "podwire-sys", "podwire-spec"]),
     ("podwire-runtime", &["podwire-spec", "podwire-sys"]),
     (
         "podwire-plugins",
-        &["podwire-plugin", "podwire-resources", "podwire-netlink", "podwire-sys", "podwire-spec"],
+        &[
+            "podwire-plugin",
+            "podwire-dhcp",
+            "podwire-resources",
+            "podwire-netlink",
+            "podwire-sys",
+            "podwire-spec",
+        ],
     ),
     ("podwire-keeper", &["podwire-runtime", "podwire-netlink", "podwire-sys", "podwire-spec"]),
     (

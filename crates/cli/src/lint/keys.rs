@@ -156,6 +156,14 @@ const HOST_LOCAL: Shape = Shape {
     nested: &[("ranges", &RANGE), ("routes", &ROUTE)],
 };
 
+const DHCP: Shape = Shape {
+    plain: &["type", "daemonSocketPath", "dataDir", "priority", "clientId", "broadcast"],
+    nested: &[
+        ("request", &Shape { plain: &["option", "skipDefault"], nested: &[] }),
+        ("provide", &Shape { plain: &["option", "value", "fromArg"], nested: &[] }),
+    ],
+};
+
 const STATIC: Shape = Shape {
     plain: &["type"],
     nested: &[
@@ -195,6 +203,7 @@ pub(super) fn of_plugin(plugin_type: &str) -> Option<&'static Shape> {
 /// The keys of `ipam` for an IPAM type that is ours.
 pub(super) fn of_ipam(ipam_type: &str) -> Option<&'static Shape> {
     match ipam_type {
+        "dhcp" => Some(&DHCP),
         "host-local" => Some(&HOST_LOCAL),
         "static" => Some(&STATIC),
         _ => None,

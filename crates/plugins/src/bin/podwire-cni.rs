@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use podwire_plugin::{aside, lookup, run_with};
+use podwire_plugin::{Plugin, aside, lookup, run_with};
 use podwire_plugins::PLUGINS;
 use podwire_spec::Error;
 use podwire_sys::identity;
@@ -17,8 +17,8 @@ fn main() -> ExitCode {
     let own_name = Path::new(&called).file_name().unwrap_or_default();
     if let Some(plugin) = own_name.to_str().and_then(|name| lookup(PLUGINS, name)) {
         return match original(plugin.description().name) {
-            Some(original) => become_original(&original, &called),
-            None => run_with(plugin, PLUGINS),
+            Some(original) => become_original(&original, &called, arguments),
+            None => run(plugin, arguments),
         };
     }
     let argument = arguments.next().unwrap_or_default();
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         "--version" => print(&format!("podwire-cni {}\n", env!("CARGO_PKG_VERSION"))),
         "--help" | "" => print(&help()),
         name => match lookup(PLUGINS, name) {
-            Some(plugin) => run_with(plugin, PLUGINS),
+            Some(plugin) => run(plugin, arguments),
             None => {
                 let text = format!("podwire-cni holds no plugin \"{name}\"\n\n{}", help());
                 let _ = std::io::stderr().write_all(text.as_bytes());
@@ -44,12 +44,23 @@ fn original(plugin: &str) -> Option<PathBuf> {
 }
 
 /// Replaces this process, so that nobody sees that it ever was another.
-fn become_original(original: &Path, called: &OsStr) -> ExitCode {
-    let error = Command::new(original).arg0(called).exec();
+fn become_original(original: &Path, called: &OsStr, arguments: std::env::ArgsOs) -> ExitCode {
+    let error = Command::new(original).arg0(called).args(arguments).exec();
     let error = Error::internal(format!("could not run {}: {error}", original.display()))
         .with_details("this node was rolled back; finish it with: podwire migrate --rollback");
     print(&error.to_json(None));
     ExitCode::FAILURE
+}
+
+/// Runs the plugin; `dhcp daemon` is the one that isn't a plugin's call.
+fn run(plugin: &'static dyn Plugin, mut arguments: std::env::ArgsOs) -> ExitCode {
+    if plugin.description().name == "dhcp"
+        && arguments.next().is_some_and(|first| first == "daemon")
+    {
+        let flags = arguments.map(|flag| flag.to_string_lossy().into_owned());
+        return podwire_dhcp::daemon::run(flags);
+    }
+    run_with(plugin, PLUGINS)
 }
 
 fn names(separator: &str) -> String {
@@ -71,6 +82,10 @@ fn help() -> String {
          By hand, the plugin's name may be the first argument:\n\
          \n\
          \x20   CNI_COMMAND=VERSION podwire-cni bridge\n\
+         \n\
+         The plugin dhcp needs its daemon, which keeps the leases:\n\
+         \n\
+         \x20   podwire-cni dhcp daemon --help\n\
          \n\
          Options:\n\
          \x20   --list-plugins   the names, one a line\n\
