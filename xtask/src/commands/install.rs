@@ -6,6 +6,9 @@ use super::{build, no_more, take_value};
 use crate::process::{command, output};
 use crate::{Result, workspace};
 
+/// Units of systemd in `deploy`.
+const UNITS: [&str; 2] = ["cni-dhcp.socket", "cni-dhcp.service"];
+
 /// Builds, copies `podwire-cni` into the plugin folder, and links it there
 /// under the name of every plugin it serves. Each name changes in one step, so
 /// a runtime that executes plugins meanwhile finds the old or the new program.
@@ -16,6 +19,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut arguments = arguments.to_vec();
     let plugins = take_value(&mut arguments, "--cni-bin-dir")?;
     let programs = take_value(&mut arguments, "--bin-dir")?;
+    let units = take_value(&mut arguments, "--unit-dir")?;
     no_more(&arguments)?;
     let plugins = PathBuf::from(plugins.ok_or("--cni-bin-dir DIR is needed, as in /opt/cni/bin")?);
 
@@ -36,6 +40,29 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
             .map_err(|error| format!("can't make {}: {error}", programs.display()))?;
         build::replace(&dist.join("podwire"), &programs.join("podwire"))?;
         println!("  {}: podwire", programs.display());
+    }
+    if let Some(units) = units.map(PathBuf::from) {
+        place_units(&workspace::root().join("deploy"), &units, &plugins.canonicalize()?)?;
+        println!("  {}: {}", units.display(), UNITS.join(" "));
+    }
+    Ok(())
+}
+
+/// Copies systemd's units from `from`; the daemon will be started from `plugins`.
+fn place_units(from: &Path, to: &Path, plugins: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).map_err(|error| format!("can't make {}: {error}", to.display()))?;
+    let plugins = plugins.to_string_lossy();
+    if plugins
+        .contains(|character: char| character.is_whitespace() || "%$\"'\\".contains(character))
+    {
+        return Err(format!("systemd would not read the path {plugins:?} as it stands").into());
+    }
+    for unit in UNITS {
+        let text = std::fs::read_to_string(from.join(unit))?;
+        let text = text.replace("ExecStart=/opt/cni/bin/", &format!("ExecStart={plugins}/"));
+        let temporary = to.join(format!(".{unit}-{}", std::process::id()));
+        std::fs::write(&temporary, text)?;
+        std::fs::rename(&temporary, to.join(unit))?;
     }
     Ok(())
 }
@@ -67,7 +94,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
 
-    use super::{build, link, plugin_names};
+    use super::{UNITS, build, link, place_units, plugin_names};
 
     fn program(name: &str, script: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
@@ -96,6 +123,18 @@ mod tests {
             assert_eq!(inode(&folder.join(name)), inode(&multi_call));
         }
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 3);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn units_start_the_daemon_from_where_it_was_put() {
+        let folder = std::env::temp_dir().join(format!("xtask-units-{}", std::process::id()));
+        let deploy = crate::workspace::root().join("deploy");
+        place_units(&deploy, &folder, Path::new("/usr/lib/cni")).unwrap();
+        let service = std::fs::read_to_string(folder.join("cni-dhcp.service")).unwrap();
+        assert!(service.contains("\nExecStart=/usr/lib/cni/dhcp daemon\n"), "{service}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), UNITS.len());
+        assert!(place_units(&deploy, &folder, Path::new("/opt/my plugins")).is_err());
         std::fs::remove_dir_all(folder).unwrap();
     }
 

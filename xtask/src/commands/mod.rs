@@ -50,7 +50,7 @@ pub(crate) const ALL: &[Command] = &[
     Command { name: "build", about: "static programs in target/dist", run: build::run },
     Command {
         name: "install",
-        about: "--cni-bin-dir DIR [--bin-dir DIR]: put the programs there, a hard link per plugin",
+        about: "--cni-bin-dir DIR [--bin-dir DIR] [--unit-dir DIR]: put programs and units there",
         run: install::run,
     },
     Command {
