@@ -2,6 +2,7 @@
 //! source, so that nobody has to sleep and hope.
 
 use std::io::{BufRead as _, BufReader, PipeReader};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -78,12 +79,12 @@ impl Log {
                 }
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let over = if written.writers == 0 { "the program ended" } else { "it did not come" };
-            assert!(
-                written.writers > 0 && !left.is_zero(),
-                "waited for {what} from line {mark} on, but {over} within {patience:?}; the log:\n{}",
-                written.lines.join("\n")
-            );
+            if written.writers == 0 || left.is_zero() {
+                let over = if left.is_zero() { "it did not come" } else { "the program ended" };
+                let log = written.lines.join("\n");
+                drop(written); // Or nobody could write any more.
+                panic!("waited for {what} from line {mark} on, but {over}; the log:\n{log}");
+            }
             written = self.shared.changed.wait_timeout(written, left).unwrap().0;
         }
     }
@@ -122,10 +123,21 @@ pub struct Background {
 impl Background {
     /// Starts it in the calling thread's namespaces; what it writes goes to `log`.
     #[track_caller]
-    pub fn spawn(mut command: Command, log: &Log) -> Self {
+    pub fn spawn(command: Command, log: &Log) -> Self {
+        Self::start(command, Stdio::null(), log)
+    }
+
+    /// The same with a descriptor as standard input, such as a listening socket.
+    #[track_caller]
+    pub fn spawn_with_input(command: Command, input: OwnedFd, log: &Log) -> Self {
+        Self::start(command, input.into(), log)
+    }
+
+    #[track_caller]
+    fn start(mut command: Command, input: Stdio, log: &Log) -> Self {
         let shown = format!("{command:?}");
         let (reader, writer) = std::io::pipe().unwrap();
-        command.stdin(Stdio::null());
+        command.stdin(input);
         command.stdout(writer.try_clone().unwrap()).stderr(writer);
         // SAFETY: between fork and exec only one system call is made, which is
         // async-signal-safe; no memory is allocated.

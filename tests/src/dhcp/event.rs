@@ -13,7 +13,7 @@ pub enum Event {
     Refused,
     /// The address was given back: DHCPRELEASE, and the server took it.
     Released(Ipv4Addr),
-    /// Somebody looked for a server: DHCPDISCOVER.
+    /// Somebody looked for a server: DHCPDISCOVER; udhcpd writes down its DHCPOFFER.
     Searched,
 }
 
@@ -54,8 +54,9 @@ impl Software {
                 line.contains("sending ACK to ") && has_word(line, address)
             }
             (Self::Udhcpd, Event::Refused) => line.contains("sending NAK"),
-            (Self::Udhcpd, Event::Released(_)) => line.contains("received RELEASE"),
-            (Self::Udhcpd, Event::Searched) => line.contains("received DISCOVER"),
+            // It doesn't write what it receives: its lease file tells of releases.
+            (Self::Udhcpd, Event::Released(_)) => false,
+            (Self::Udhcpd, Event::Searched) => line.contains("sending OFFER to "),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
-use podwire_testkit::{GoPlugins, Netns, Plugin, World};
+use podwire_testkit::{Background, GoPlugins, Log, Netns, Plugin, World};
 use serde_json::{Value, json};
 
 use super::daemon::Daemon;
@@ -34,7 +36,7 @@ pub enum Side {
 pub struct Lab {
     /// The machine.
     pub world: World,
-    /// The server's machine: 10.9.0.1 on `eth0`.
+    /// The server's machine, with `eth0`.
     pub server: Netns,
     wiring: Wiring,
     plugins: Side,
@@ -61,7 +63,6 @@ impl Lab {
         }
         lab.host("ip link set up0 up");
         run(&lab.server, "ip link set lo up");
-        run(&lab.server, "ip addr add 10.9.0.1/24 dev eth0");
         run(&lab.server, "ip link set eth0 up");
         // Until the kernel has noticed that both ends are up, it drops frames.
         for (netns, name) in [(lab.world.host(), "up0"), (&lab.server, "eth0")] {
@@ -148,6 +149,38 @@ impl Lab {
         self.call("DEL", container, &with_previous(config, result)).run().success();
     }
 
+    /// Starts to write down every DHCP packet on the server's `eth0`, a line each,
+    /// in tcpdump's words.
+    #[track_caller]
+    pub fn packets(&self) -> Background {
+        let mut command = Command::new("/usr/bin/tcpdump");
+        command.args(["-l", "-n", "-e", "-v", "-s", "0", "--immediate-mode", "-i", "eth0"]);
+        command.args(["-Z", "root", "udp and (port 67 or port 68)"]);
+        let log = Log::default();
+        let process = self.server.run(|| Background::spawn(command, &log));
+        let patience = Duration::from_secs(10);
+        log.wait_for(0, "tcpdump", patience, |line| line.contains("listening on eth0"));
+        process
+    }
+
+    /// Starts to write down every change of addresses in a container, a line each,
+    /// in the words of `ip monitor`.
+    #[track_caller]
+    pub fn address_changes(&self, container: &Netns) -> Background {
+        let mut command = Command::new("/bin/ip");
+        command.args(["-4", "-o", "monitor", "address"]);
+        let process = container.run(|| Background::spawn(command, &Log::default()));
+        let sockets = format!("/proc/{}/net/netlink", process.id());
+        let id = process.id().to_string();
+        wait_until("ip monitor", || {
+            let sockets = std::fs::read_to_string(&sockets).unwrap_or_default();
+            // Kernel address, protocol, port (the process id), groups.
+            let fields = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            fields.into_iter().any(|fields| fields[2] == id && fields[3] != "00000000")
+        });
+        process
+    }
+
     /// A command line on the machine.
     #[track_caller]
     pub fn host(&self, command: &str) {
@@ -160,6 +193,24 @@ impl Lab {
 pub fn address_in(result: &Value) -> Ipv4Addr {
     let address = result["ips"][0]["address"].as_str().expect("an address");
     address.split('/').next().unwrap().parse().expect("an IPv4 address")
+}
+
+/// Waits for a change that [`Lab::address_changes`] writes down.
+#[track_caller]
+pub fn wait_for_address(changes: &Background, address: Ipv4Addr, change: AddressChange) {
+    let wanted = format!(" inet {address}/");
+    changes.log().wait_for(0, &format!("{change:?} {address}"), Duration::from_secs(40), |line| {
+        line.contains(&wanted) && line.starts_with("Deleted") == (change == AddressChange::Removed)
+    });
+}
+
+/// What happened to an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressChange {
+    /// It came.
+    Added,
+    /// It went.
+    Removed,
 }
 
 /// The only address of a container's `eth0` in the kernel.

@@ -16,12 +16,17 @@ mod daemon;
 mod event;
 mod lab;
 mod leases;
+mod random;
+mod responder;
 mod server;
 mod software;
+pub mod wire;
 
 pub use daemon::Daemon;
 pub use event::Event;
-pub use lab::{Lab, Side, Wiring, address_in, address_of};
+pub use lab::{AddressChange, Lab, Side, Wiring, address_in, address_of, wait_for_address};
 pub use leases::Lease;
+pub use random::Random;
+pub use responder::Responder;
 pub use server::{Server, Settings};
 pub use software::{Software, with_every_server};

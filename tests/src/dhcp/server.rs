@@ -1,10 +1,14 @@
 //! A DHCP server in a namespace of its own: started, stopped, given another range.
 
 use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use ipnet::Ipv4Net;
 use podwire_testkit::{Background, Log, Netns};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
 use rustix::process::Signal;
 
 use super::event::Event;
@@ -16,9 +20,11 @@ use crate::node::wait_until;
 /// are some seconds.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What a server hands out, on 10.9.0.0/24.
+/// What a server hands out.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The network. The server has its first address.
+    pub subnet: Ipv4Net,
     /// First and last address.
     pub range: (Ipv4Addr, Ipv4Addr),
     /// How long a lease lasts. dnsmasq makes it two minutes at least.
@@ -40,9 +46,10 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// 10.9.0.10 to .99 for 10 s, renewal after 3 s (dnsmasq ignores less), the server as router.
+    /// 10.9.0.10 to .99 of 10.9.0.0/24 for 10 s, renewal after 3 s (dnsmasq ignores less), the server as router.
     fn default() -> Self {
         Self {
+            subnet: Ipv4Net::new_assert(Ipv4Addr::new(10, 9, 0, 0), 24),
             range: (Ipv4Addr::new(10, 9, 0, 10), Ipv4Addr::new(10, 9, 0, 99)),
             lease: Duration::from_secs(10),
             renew: Duration::from_secs(3),
@@ -57,10 +64,33 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The same with leases that end after 5 s.
+    #[must_use]
+    pub fn brief(self) -> Self {
+        let (lease, rebind) = (Duration::from_secs(5), Duration::from_secs(4));
+        Self { lease, rebind, ..self }
+    }
+
     /// The same with a range that has no address in common with the default one.
     #[must_use]
     pub fn moved(self) -> Self {
         Self { range: (Ipv4Addr::new(10, 9, 0, 150), Ipv4Addr::new(10, 9, 0, 199)), ..self }
+    }
+
+    /// The same in another network.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self {
+            subnet: Ipv4Net::new_assert(Ipv4Addr::new(10, 9, 1, 0), 24),
+            range: (Ipv4Addr::new(10, 9, 1, 10), Ipv4Addr::new(10, 9, 1, 99)),
+            router: self.router.map(|_| Ipv4Addr::new(10, 9, 1, 1)),
+            ..self
+        }
+    }
+
+    /// The server's own address.
+    pub fn server(&self) -> Ipv4Addr {
+        self.subnet.hosts().next().expect("a network has addresses")
     }
 
     /// Whether an address is in the range.
@@ -83,7 +113,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one on `eth0` of the namespace and waits until it listens.
+    /// Starts one on `eth0` of the namespace, gives that its address, and waits until it listens.
     #[track_caller]
     pub fn start(netns: &Netns, software: Software, settings: Settings) -> Self {
         let directory = Path::new("/run/world/dhcp").join(netns.name());
@@ -97,6 +127,9 @@ impl Server {
     #[track_caller]
     fn run(&mut self) {
         let mark = self.log.mark();
+        let address = format!("{}/{}", self.settings.server(), self.settings.subnet.prefix_len());
+        self.netns.exec(&["ip", "addr", "flush", "dev", "eth0"]);
+        self.netns.exec(&["ip", "addr", "add", &address, "dev", "eth0"]);
         let command = self.software.command(&self.directory, &self.settings);
         let process = self.netns.run(|| Background::spawn(command, &self.log));
         let software = self.software;
@@ -174,10 +207,18 @@ impl Server {
         (mark, software.acknowledged(&line).expect("it was there a moment ago"))
     }
 
-    /// Waits until it took a release of an address.
+    /// Waits until it took a release of an address; returns the place after it.
     #[track_caller]
     pub fn released(&self, mark: usize, address: Ipv4Addr) -> usize {
-        self.wait(mark, Event::Released(address))
+        if self.software != Software::Udhcpd {
+            return self.wait(mark, Event::Released(address));
+        }
+        // Soon enough that it can't be the lease's end.
+        let deadline = Instant::now() + self.settings.lease / 2;
+        while self.leases().iter().any(|lease| lease.address == address) {
+            assert!(Instant::now() < deadline, "{address} was not released");
+        }
+        self.log.mark()
     }
 
     /// How often an event is in the log from `mark` on.
@@ -190,12 +231,31 @@ impl Server {
     #[track_caller]
     pub fn leases(&self) -> Vec<Lease> {
         if let (Software::Udhcpd, Some(process)) = (self.software, &self.process) {
-            let file = self.directory.join("leases");
-            let changed = || std::fs::metadata(&file).unwrap().modified().unwrap();
-            let before = changed();
+            // It writes its file when it is told to.
+            let written = Written::of(&self.directory.join("leases"));
             process.signal(Signal::USR1);
-            wait_until("the lease file", || changed() != before);
+            written.wait();
         }
         leases::read(self.software, &self.directory)
+    }
+}
+
+/// Waits for a file to be closed after writing.
+struct Written(OwnedFd);
+
+impl Written {
+    #[track_caller]
+    fn of(file: &Path) -> Self {
+        let events = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&events, file, inotify::WatchFlags::CLOSE_WRITE).unwrap();
+        Self(events)
+    }
+
+    #[track_caller]
+    fn wait(self) {
+        let mut events = [PollFd::new(&self.0, PollFlags::IN)];
+        let patience = Timespec { tv_sec: 10, tv_nsec: 0 };
+        let count = poll(&mut events, Some(&patience)).unwrap();
+        assert_eq!(count, 1, "the lease file was not written");
     }
 }

@@ -132,13 +132,14 @@ fn kea(directory: &Path, settings: &Settings) -> Command {
             "type": "memfile", "persist": true, "lfc-interval": 0,
             "name": directory.join("leases"),
         },
+        "expired-leases-processing": {"reclaim-timer-wait-time": 1},
         "valid-lifetime": settings.lease.as_secs(),
         "renew-timer": settings.renew.as_secs(),
         "rebind-timer": settings.rebind.as_secs(),
         "authoritative": true,
         "option-data": options,
         "subnet4": [{
-            "subnet": "10.9.0.0/24", "id": 1,
+            "subnet": settings.subnet.to_string(), "id": 1,
             "pools": [{"pool": format!("{first} - {last}")}],
         }],
         "loggers": [{
@@ -162,9 +163,11 @@ fn isc(directory: &Path, settings: &Settings) -> Command {
          option classless-routes code 121 = string;\n\
          default-lease-time {lease};\nmax-lease-time {lease};\nmin-lease-time {lease};\n\
          option dhcp-renewal-time {};\noption dhcp-rebinding-time {};\n\
-         subnet 10.9.0.0 netmask 255.255.255.0 {{\n  range {first} {last};\n",
+         subnet {} netmask {} {{\n  range {first} {last};\n",
         settings.renew.as_secs(),
         settings.rebind.as_secs(),
+        settings.subnet.network(),
+        settings.subnet.netmask(),
     );
     if let Some(router) = settings.router {
         let _ = writeln!(config, "  option routers {router};");
@@ -200,10 +203,11 @@ fn udhcpd(directory: &Path, settings: &Settings) -> Command {
     let (first, last) = settings.range;
     let mut config = format!(
         "start {first}\nend {last}\ninterface eth0\nlease_file {}\npidfile {}\nmin_lease 1\n\
-         option subnet 255.255.255.0\noption lease {}\n\
+         option subnet {}\noption lease {}\n\
          option 0x3a {:08x}\noption 0x3b {:08x}\n",
         directory.join("leases").display(),
         directory.join("udhcpd.pid").display(),
+        settings.subnet.netmask(),
         settings.lease.as_secs(),
         settings.renew.as_secs(),
         settings.rebind.as_secs(),
@@ -230,7 +234,8 @@ fn udhcpd(directory: &Path, settings: &Settings) -> Command {
         std::fs::write(&leases, "").unwrap();
     }
     let mut command = Command::new("/bin/busybox");
-    command.args(["udhcpd", "-f", "-I", "10.9.0.1"]).arg(file);
+    // Looks for other users of an address for 50 ms instead of two seconds.
+    command.args(["udhcpd", "-f", "-a", "50", "-I", &settings.server().to_string()]).arg(file);
     command
 }
 
