@@ -47,6 +47,13 @@ impl CallError {
         matches!(self, Self::Down { .. })
     }
 
+    /// Whether it went away in the middle, so that another may be there already.
+    pub fn is_interrupted(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        matches!(self, Self::Silent { source, .. }
+            if matches!(source.kind(), BrokenPipe | ConnectionReset | UnexpectedEof))
+    }
+
     /// Whether there is one of which nobody knows what it did.
     pub fn is_silent(&self) -> bool {
         matches!(self, Self::Silent { .. })

@@ -53,6 +53,9 @@ pub struct HostSide {
     pub device: Device,
     /// The VLAN to tag frames with.
     pub vlan: Option<u16>,
+    /// The VLAN of the container's port, where the device is a bridge that
+    /// tells ports apart so.
+    pub port_vlan: Option<u16>,
     /// The other end of the container's interface, which goes with it.
     pub other_end: Option<Device>,
 }

@@ -141,3 +141,119 @@ fn kernel_route(
     }
     Some(made)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use podwire_netlink::route::link_change::ChangeLink;
+    use podwire_netlink::route::link_new::{End, NewLink};
+    use podwire_sys::netns::NetNs;
+
+    use super::*;
+    use crate::message::Kind;
+    use crate::terms::tests::reply;
+
+    fn terms(address: [u8; 4], router: [u8; 4]) -> Terms {
+        let mut message = reply(Kind::Ack, address);
+        message.options.set(crate::message::code::ROUTERS, router.to_vec());
+        Terms::read(&message, None).unwrap()
+    }
+
+    /// Runs a test with an interface that has what a lease gave, and one route
+    /// that somebody else made.
+    fn with_lease(old: &Terms, test: impl FnOnce(&mut RouteSocket, Device<'_>)) {
+        let namespace = NetNs::anonymous().unwrap();
+        namespace
+            .run(|| {
+                let mut socket = RouteSocket::open().unwrap();
+                let pair = NewLink::veth(End::new("eth0"), End::new("peer")).up();
+                let link = socket.create_link(&pair).unwrap();
+                let peer = socket.link_by_name("peer").unwrap().unwrap();
+                socket.apply(&ChangeLink::new(peer.device()).up()).unwrap();
+                replace(link.device(), None, old, &[], None).unwrap();
+                let mut other = Route::new("192.0.2.0/24".parse().unwrap());
+                other.gateway = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 3)));
+                other.output = Some(link.index);
+                let add = AddRoute { route: &other, mode: RouteMode::Replace, output_name: "eth0" };
+                socket.apply(&add).unwrap();
+                test(&mut socket, link.device());
+            })
+            .unwrap();
+    }
+
+    fn state(socket: &mut RouteSocket, device: Device<'_>) -> Vec<String> {
+        let mut state: Vec<_> = socket
+            .addresses_of(device)
+            .unwrap()
+            .iter()
+            .filter(|found| found.address.addr().is_ipv4())
+            .map(|found| found.address.to_string())
+            .collect();
+        for route in routes_of(socket, device).unwrap() {
+            let gateway = route.gateway.map(|at| at.to_string()).unwrap_or_default();
+            state.push(format!("{} {gateway}", route.destination));
+        }
+        state.sort();
+        state
+    }
+
+    #[test]
+    fn a_new_address_takes_the_place_of_the_old_with_its_routes() {
+        let old = terms([10, 0, 0, 9], [10, 0, 0, 1]);
+        with_lease(&old, |socket, device| {
+            assert_eq!(
+                state(socket, device),
+                ["0.0.0.0/0 10.0.0.1", "10.0.0.9/24", "192.0.2.0/24 10.0.0.3"]
+            );
+            let new = terms([10, 0, 0, 77], [10, 0, 0, 2]);
+            assert_eq!(replace(device, Some(&old), &new, &[], Some(50)).unwrap(), Applied::Yes);
+            assert_eq!(
+                state(socket, device),
+                ["0.0.0.0/0 10.0.0.2", "10.0.0.77/24", "192.0.2.0/24 10.0.0.3"]
+            );
+            let default = routes_of(socket, device).unwrap();
+            assert!(default.iter().any(|it| it.is_default() && it.priority == Some(50)));
+        });
+    }
+
+    #[test]
+    fn another_router_takes_the_place_of_the_old() {
+        let old = terms([10, 0, 0, 9], [10, 0, 0, 1]);
+        with_lease(&old, |socket, device| {
+            let new = terms([10, 0, 0, 9], [10, 0, 0, 2]);
+            assert_eq!(replace(device, Some(&old), &new, &[], None).unwrap(), Applied::Yes);
+            assert_eq!(
+                state(socket, device),
+                ["0.0.0.0/0 10.0.0.2", "10.0.0.9/24", "192.0.2.0/24 10.0.0.3"]
+            );
+        });
+    }
+
+    #[test]
+    fn what_was_lost_comes_back_with_the_next_lease() {
+        let old = terms([10, 0, 0, 9], [10, 0, 0, 1]);
+        with_lease(&old, |socket, device| {
+            let routes = take_away(device, &old).unwrap();
+            assert!(state(socket, device).is_empty());
+            assert!(take_away(device, &old).unwrap().is_empty());
+            replace(device, None, &old, &routes, None).unwrap();
+            assert_eq!(
+                state(socket, device),
+                ["0.0.0.0/0 10.0.0.1", "10.0.0.9/24", "192.0.2.0/24 10.0.0.3"]
+            );
+        });
+    }
+
+    #[test]
+    fn an_interface_that_others_configure_is_left_alone() {
+        let old = terms([10, 0, 0, 9], [10, 0, 0, 1]);
+        with_lease(&old, |socket, device| {
+            let before = state(socket, device);
+            let (stranger, new) =
+                (terms([10, 0, 0, 8], [10, 0, 0, 1]), terms([10, 0, 0, 7], [10, 0, 0, 1]));
+            let outcome = replace(device, Some(&stranger), &new, &[], None).unwrap();
+            assert_eq!((outcome, state(socket, device)), (Applied::NotOurs, before));
+        });
+    }
+}

@@ -1,16 +1,23 @@
 //! The container's interface: found, looked at, and found again later, with the
 //! proof that it has gone.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use podwire_netlink::route::RouteSocket;
+use podwire_netlink::route::bridge::{PortVlan, VlanFlags};
 use podwire_netlink::route::link::Link;
 use podwire_netlink::route::link_change::ChangeLink;
 use podwire_netlink::route::link_kind::LinkKind;
+use podwire_netlink::route::routes::RouteKind;
 use podwire_spec::Error;
 use podwire_sys::netns::{NetNs, OpenError};
 
 use crate::record::{Device, HostSide, Place, Record};
+
+/// The machine's first process namespace (`PROC_PID_INIT_INO`,
+/// `include/linux/proc_ns.h`).
+const INITIAL_PROCESSES: &str = "pid:[4026531836]";
 
 /// The daemon's own place in the machine.
 #[derive(Debug)]
@@ -126,20 +133,39 @@ impl Host {
                     Some(master) => self.routes.link_by_index(master).ok()??,
                     None => parent.clone(),
                 };
+                let port_vlan = self.port_vlan(&segment, parent.index);
                 Some(HostSide {
                     device: device(&segment),
                     vlan: None,
+                    port_vlan,
                     other_end: Some(device(&parent)),
                 })
             }
-            LinkKind::Vlan { id, .. } => {
-                Some(HostSide { device: device(&parent), vlan: Some(*id), other_end: None })
-            }
-            LinkKind::Macvlan { .. } | LinkKind::Ipvlan { .. } => {
-                Some(HostSide { device: device(&parent), vlan: None, other_end: None })
-            }
+            LinkKind::Vlan { id, .. } => Some(HostSide {
+                device: device(&parent),
+                vlan: Some(*id),
+                port_vlan: None,
+                other_end: None,
+            }),
+            LinkKind::Macvlan { .. } | LinkKind::Ipvlan { .. } => Some(HostSide {
+                device: device(&parent),
+                vlan: None,
+                port_vlan: None,
+                other_end: None,
+            }),
             _ => None,
         }
+    }
+
+    /// The VLAN of untagged frames from a port of a bridge that heeds VLANs.
+    fn port_vlan(&mut self, bridge: &Link, port: u32) -> Option<u16> {
+        match &bridge.kind {
+            Some(LinkKind::Bridge(settings)) if settings.vlan_filtering == Some(true) => {}
+            _ => return None,
+        }
+        let vlans = self.routes.port_vlans().ok()?;
+        let own = |vlan: &&PortVlan| vlan.port == port && vlan.flags.contains(VlanFlags::PVID);
+        vlans.iter().find(own).map(|vlan| vlan.id)
     }
 
     /// Finds a lease's interface again.
@@ -193,9 +219,21 @@ impl Host {
         }
     }
 
+    /// Whether an address is one of the host's own.
+    pub(super) fn has_address(&mut self, address: Ipv4Addr) -> bool {
+        let route = self.routes.route_to(IpAddr::V4(address));
+        matches!(route, Ok(Some(route)) if route.kind == RouteKind::LOCAL)
+    }
+
     /// Whether a process is in the namespace of an inode, or whether that can't
-    /// be told.
+    /// be told: in a process namespace of its own the daemon sees its own kind
+    /// only, unless it was given the host's /proc.
     fn is_inhabited(&self, inode: u64) -> bool {
+        let sees_all = std::fs::read_link("/proc/self/ns/pid")
+            .is_ok_and(|own| own.as_os_str() == INITIAL_PROCESSES);
+        if self.prefix.is_empty() && !sees_all {
+            return true;
+        }
         let wanted = format!("net:[{inode}]");
         let Ok(processes) = std::fs::read_dir(self.path("/proc")) else { return true };
         processes.flatten().any(|process| {
@@ -206,9 +244,13 @@ impl Host {
 
     /// The device of the host on the interface's segment, if it is still the
     /// one that it was.
-    pub(super) fn segment<'a>(&mut self, record: &'a Record) -> Option<&'a HostSide> {
+    pub(super) fn segment<'a>(&mut self, record: &'a Record) -> Option<(&'a HostSide, Link)> {
         let host = record.host.as_ref()?;
         let found = self.routes.link_by_index(host.device.index).ok()??;
-        (found.name == host.device.name && found.is_up()).then_some(host)
+        (found.name == host.device.name && found.is_up()).then_some((host, found))
     }
 }
+
+#[cfg(test)]
+#[path = "interface_tests.rs"]
+mod tests;

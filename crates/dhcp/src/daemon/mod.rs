@@ -9,6 +9,7 @@ mod apply;
 mod arguments;
 mod connection;
 mod exchange;
+mod guest_port;
 mod interface;
 mod lease;
 mod listener;

@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use podwire_sys::packet::PacketSocket;
 
+use super::guest_port;
 use super::interface::{Host, Whereabouts};
 use crate::frame::{self, EVERYONE, End, SERVER_PORT};
 use crate::message::Message;
@@ -48,14 +49,22 @@ pub(super) fn release(
             Err(error) => log::info!("{}: no release from inside: {error}", record.key),
         }
     }
-    if let Some(side) = host.segment(record) {
+    if let Some((side, device)) = host.segment(record) {
+        let is_own = host.has_address(server);
+        // A bridge's own hardware address may have changed with its ports.
+        let to = if is_own { End { hardware: EVERYONE, ..to } } else { to };
         let frame = frame::to_server(from, to, side.vlan, &bytes);
-        let sent =
-            PacketSocket::open_sender(side.device.index).and_then(|socket| socket.send(&frame));
+        let sent = if device.is_bridge() && (is_own || side.port_vlan.is_some()) {
+            guest_port::send(&mut host.routes, device.index, side.port_vlan, &frame)
+        } else {
+            PacketSocket::open_sender(device.index)
+                .and_then(|socket| socket.send(&frame))
+                .map_err(|error| error.to_string())
+        };
         match sent {
             Ok(()) => return From::Host,
             Err(error) => {
-                log::info!("{}: no release through {}: {error}", record.key, side.device.name);
+                log::info!("{}: no release through {}: {error}", record.key, device.name);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! the last agreement, so no server has to be asked before its time. A lease of
 //! an earlier boot has no container any more and is given back.
 
+use super::interface::Whereabouts;
 use super::lease::Lease;
 use super::poll::now;
 use super::{Daemon, seed};
@@ -55,6 +56,9 @@ impl Daemon {
         let mut lease = Lease::new(mark, record, machine, true);
         if !of_this_boot {
             log::info!("{}: of an earlier boot, given back", lease.record.key);
+            lease.give_back(&mut self.tools);
+        } else if matches!(self.tools.host.find(&lease.record), Whereabouts::Gone) {
+            log::info!("{}: the interface has gone, given back", lease.record.key);
             lease.give_back(&mut self.tools);
         } else if goes_on {
             self.keep(lease);

@@ -131,8 +131,9 @@ pub struct Machine {
     random: u64,
     /// When the exchange began, for `secs` and as the lease's beginning.
     began: Millis,
-    /// When the message that is unanswered was sent.
-    sent_at: Millis,
+    /// When the lease begins if the answer comes: when the first message was
+    /// sent that it may be an answer to.
+    asked_at: Millis,
     /// How many of this round.
     sent: u32,
     rounds: u32,
@@ -190,7 +191,7 @@ impl Machine {
             transaction: 0,
             random: seed | 1,
             began: now,
-            sent_at: now,
+            asked_at: now,
             sent: 0,
             rounds: 0,
             due: Some(now),
@@ -323,7 +324,7 @@ impl Machine {
                 return;
             }
         };
-        let since = self.sent_at;
+        let since = self.asked_at;
         let before = self.terms.take().map(|(terms, _)| terms);
         self.state = State::Bound;
         // Not at once even where a server gives seconds: nobody may keep the
@@ -401,13 +402,18 @@ impl Machine {
                     }
                 }
             }
-            State::Renewing | State::Rebinding => {}
+            // Each message is a transaction of its own, since they lie far
+            // apart, and the lease begins with the one that is answered.
+            State::Renewing | State::Rebinding => self.transaction = 0,
         }
         if self.transaction == 0 {
             self.transaction = self.draw();
         }
         let seconds = u16::try_from((now - self.began.min(now)) / 1000).unwrap_or(u16::MAX);
-        self.sent_at = now;
+        let extends = matches!(self.state, State::Renewing | State::Rebinding);
+        if self.sent == 0 || extends {
+            self.asked_at = now;
+        }
         let terms = self.terms.as_ref().map(|(terms, _)| terms);
         let identity = &self.identity;
         let (transaction, none) = (self.transaction, Ipv4Addr::UNSPECIFIED);

@@ -60,7 +60,13 @@ impl Plugin for Dhcp {
             patience: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
         };
         let daemon = config.daemon;
-        let reply = call(&daemon.socket, &Call::Allocate(Box::new(allocate)), PATIENCE)?;
+        let ask = Call::Allocate(Box::new(allocate));
+        let reply = match call(&daemon.socket, &ask, PATIENCE) {
+            // It was restarted: the next one may listen already, and what the
+            // one before it has agreed to is on the disk.
+            Err(error) if error.is_interrupted() => call(&daemon.socket, &ask, PATIENCE)?,
+            other => other?,
+        };
         let Reply::Lease(terms) = reply else { return Err(unexpected(reply)) };
         let address = terms.address;
         undo.push(format!("the lease of {address}"), move || release(&daemon, &key));
