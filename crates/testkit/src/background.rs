@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -93,7 +94,7 @@ impl Log {
         self.shared.written.lock().unwrap()
     }
 
-    fn follow(&self, reader: PipeReader) {
+    fn follow(&self, reader: PipeReader) -> JoinHandle<()> {
         self.lock().writers += 1;
         let log = self.clone();
         std::thread::spawn(move || {
@@ -107,7 +108,7 @@ impl Log {
             }
             log.lock().writers -= 1;
             log.shared.changed.notify_all();
-        });
+        })
     }
 }
 
@@ -117,6 +118,8 @@ impl Log {
 pub struct Background {
     child: Child,
     log: Log,
+    /// Reads to the end of what it writes.
+    reader: Option<JoinHandle<()>>,
     shown: String,
 }
 
@@ -146,8 +149,8 @@ impl Background {
         }
         let child = command.spawn().unwrap_or_else(|error| panic!("{shown}: {error}"));
         drop(command); // It holds the pipe's writing end.
-        log.follow(reader);
-        Self { child, log: log.clone(), shown }
+        let reader = Some(log.follow(reader));
+        Self { child, log: log.clone(), reader, shown }
     }
 
     /// Its process id.
@@ -186,7 +189,8 @@ impl Background {
         self.wait()
     }
 
-    /// Waits until it ended by itself; panics if it doesn't within 20 s.
+    /// Waits until it ended by itself and all that it wrote is in the log; panics if
+    /// it doesn't within 20 s.
     #[track_caller]
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + PATIENCE;
@@ -200,6 +204,9 @@ impl Background {
         let left = rustix::event::Timespec::try_from(left).unwrap();
         let ended = rustix::event::poll(&mut events, Some(&left)).unwrap();
         assert_eq!(ended, 1, "{} does not end; its log:\n{}", self.shown, self.log.text());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
         self.child.wait().unwrap()
     }
 }

@@ -38,9 +38,14 @@ impl Daemon {
         let process = Background::spawn(self.command(), &self.log);
         wait_until("the daemon's socket", || {
             assert!(!self.log.is_over(), "the daemon ended:\n{}", self.log.text());
-            UnixStream::connect(SOCKET).is_ok()
+            UnixStream::connect(self.socket()).is_ok()
         });
         self.process = Some(process);
+    }
+
+    fn socket(&self) -> &str {
+        let mut options = self.options.iter().skip_while(|option| *option != "-socketpath");
+        options.nth(1).map_or(SOCKET, String::as_str)
     }
 
     /// The command that starts it.

@@ -23,8 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// What a server hands out.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The network. The server has its first address.
+    /// The network.
     pub subnet: Ipv4Net,
+    /// The server's own address.
+    pub own: Ipv4Addr,
     /// First and last address.
     pub range: (Ipv4Addr, Ipv4Addr),
     /// How long a lease lasts. dnsmasq makes it two minutes at least.
@@ -50,6 +52,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             subnet: Ipv4Net::new_assert(Ipv4Addr::new(10, 9, 0, 0), 24),
+            own: Ipv4Addr::new(10, 9, 0, 1),
             range: (Ipv4Addr::new(10, 9, 0, 10), Ipv4Addr::new(10, 9, 0, 99)),
             lease: Duration::from_secs(10),
             renew: Duration::from_secs(3),
@@ -82,15 +85,11 @@ impl Settings {
     pub fn elsewhere(self) -> Self {
         Self {
             subnet: Ipv4Net::new_assert(Ipv4Addr::new(10, 9, 1, 0), 24),
+            own: Ipv4Addr::new(10, 9, 1, 1),
             range: (Ipv4Addr::new(10, 9, 1, 10), Ipv4Addr::new(10, 9, 1, 99)),
             router: self.router.map(|_| Ipv4Addr::new(10, 9, 1, 1)),
             ..self
         }
-    }
-
-    /// The server's own address.
-    pub fn server(&self) -> Ipv4Addr {
-        self.subnet.hosts().next().expect("a network has addresses")
     }
 
     /// Whether an address is in the range.
@@ -127,7 +126,7 @@ impl Server {
     #[track_caller]
     fn run(&mut self) {
         let mark = self.log.mark();
-        let address = format!("{}/{}", self.settings.server(), self.settings.subnet.prefix_len());
+        let address = format!("{}/{}", self.settings.own, self.settings.subnet.prefix_len());
         self.netns.exec(&["ip", "addr", "flush", "dev", "eth0"]);
         self.netns.exec(&["ip", "addr", "add", &address, "dev", "eth0"]);
         let command = self.software.command(&self.directory, &self.settings);
@@ -225,6 +224,20 @@ impl Server {
     pub fn count(&self, mark: usize, event: Event) -> usize {
         let software = self.software;
         self.log.since(mark).iter().filter(|line| software.shows(event, line)).count()
+    }
+
+    /// Waits until it holds that many leases for someone, and returns them. It
+    /// writes its files a moment after it answers.
+    #[track_caller]
+    pub fn wait_for_leases(&self, count: usize) -> Vec<Lease> {
+        let deadline = Instant::now() + PATIENCE / 4;
+        loop {
+            let leases = self.leases();
+            if leases.len() == count {
+                return leases;
+            }
+            assert!(Instant::now() < deadline, "{count} leases, but: {leases:#?}");
+        }
     }
 
     /// The leases that it holds for someone now, from its own files.

@@ -235,7 +235,7 @@ fn udhcpd(directory: &Path, settings: &Settings) -> Command {
     }
     let mut command = Command::new("/bin/busybox");
     // Looks for other users of an address for 50 ms instead of two seconds.
-    command.args(["udhcpd", "-f", "-a", "50", "-I", &settings.server().to_string()]).arg(file);
+    command.args(["udhcpd", "-f", "-a", "50", "-I", &settings.own.to_string()]).arg(file);
     command
 }
 

@@ -47,7 +47,7 @@ fn moves(software: Software, settings: Settings) {
     wait_for_address(&changes, old, AddressChange::Removed);
     wait_for_address(&changes, new, AddressChange::Added);
     assert_eq!(address_of(&container), new, "{}", daemon.log().text());
-    let router = server.settings.server();
+    let router = server.settings.own;
     let default = format!("default via {router} dev eth0");
     wait_until("the default route", || {
         routes(&container).iter().any(|route| route.starts_with(&default))
@@ -87,4 +87,51 @@ fn a_lease_that_ran_out_is_taken_off_the_interface() {
     assert_eq!(again, address);
     wait_for_address(&changes, address, AddressChange::Added);
     assert_eq!(address_of(&container), address);
+}
+
+/// From T2 on any server may go on with a lease (RFC 2131, section 4.4.5), and from
+/// then on the lease is its.
+#[test]
+fn another_server_goes_on_with_the_lease() {
+    let lab = Lab::new(Wiring::Bridge);
+    let mut first = Server::start(&lab.server, Software::Kea, Settings::default().brief());
+    let _daemon = lab.daemon(Side::Ours, &[]);
+    let container = lab.container("c1");
+    let config = lab.config();
+    let result = lab.add(&container, &config);
+    let address = address_in(&result);
+    first.stop();
+
+    let netns = lab.world.netns("second");
+    lab.host("ip link add up1 type veth peer name eth0 netns second");
+    lab.host("ip link set up1 master br0 up");
+    netns.exec(&["ip", "link", "set", "eth0", "up"]);
+    let own = std::net::Ipv4Addr::new(10, 9, 0, 2);
+    let second = Server::start(&netns, Software::Dnsmasq, Settings { own, ..Settings::default() });
+    let taken_over = second.acknowledged(0, address);
+    second.acknowledged(taken_over, address);
+    assert_eq!(second.count(0, Event::Searched), 0, "{}", second.log().text());
+    assert_eq!(address_of(&container), address);
+    let end = second.mark();
+    lab.del(&container, &config, &result);
+    second.released(end, address);
+}
+
+/// One more than there are addresses fails in time, and gets one that is given back.
+#[test]
+fn an_exhausted_pool_fails_in_time() {
+    let lab = Lab::new(Wiring::Bridge);
+    let last = std::net::Ipv4Addr::new(10, 9, 0, 11);
+    let settings = Settings { range: (last, last), ..Settings::default() };
+    let server = Server::start(&lab.server, Software::Isc, settings);
+    let _daemon = lab.daemon(Side::Ours, &["-timeout", "1s", "-resendtimeout", "2s"]);
+    let [first, second] = ["c1", "c2"].map(|id| lab.container(id));
+    let config = lab.config();
+    let result = lab.add(&first, &config);
+    lab.call("ADD", &second, &config).run().failure();
+    assert!(podwire_tests::segment::is_empty(&second));
+    let mark = server.mark();
+    lab.del(&first, &config, &result);
+    server.released(mark, last);
+    assert_eq!(address_in(&lab.add(&second, &config)), last);
 }

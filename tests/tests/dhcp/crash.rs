@@ -64,7 +64,7 @@ fn b085_a_daemon_killed_anywhere_leaves_nothing_behind() {
         daemon.resume();
         lab.call("DEL", &container, &config).run().success();
         let context = || format!("seed {seed}, call {number}, {end:?}:\n{}", daemon.log().text());
-        wait_until("the release of everything", || server.leases().is_empty());
+        server.wait_for_leases(0);
         assert!(podwire_tests::segment::is_empty(&container), "{}", context());
         assert_eq!(kept(), Vec::<String>::new(), "{}", context());
         daemon.terminate();
@@ -95,7 +95,7 @@ fn b085_a_plugin_killed_anywhere_leaves_nothing_behind() {
             }
             let end = lab.call(verb, &container, &config).kill_at(number);
             lab.call("DEL", &container, &config).run().success();
-            wait_until("the release of everything", || server.leases().is_empty());
+            server.wait_for_leases(0);
             wait_until("the daemon's own records", || kept().is_empty());
             assert!(
                 podwire_tests::segment::is_empty(&container),

@@ -22,7 +22,7 @@ fn a_full_disk_fails_the_add_and_loses_no_address() {
     let error = lab.call("ADD", &container, &lab.config()).run().failure().json();
     assert!(error.to_string().contains(DATA), "{error:#}");
     assert!(podwire_tests::segment::is_empty(&container));
-    podwire_tests::wait_until("the server's pool", || server.leases().is_empty());
+    server.wait_for_leases(0);
     // And with room again it works.
     std::fs::remove_file(filler).unwrap();
     let address = address_in(&lab.add(&container, &lab.config()));
@@ -65,7 +65,7 @@ fn leases_of_an_earlier_boot_are_given_back() {
         server.released(mark, address);
         assert_eq!(server.count(mark, Event::Acknowledged(address)), 0);
     }
-    assert_eq!(server.leases(), []);
+    server.wait_for_leases(0);
 }
 
 /// A container whose namespace is gone before its DEL: the server hears of it from
@@ -84,6 +84,6 @@ fn the_server_hears_of_a_del_without_a_namespace() {
         let config = with(&config, &json!({"prevResult": result}));
         lab.call("DEL", &container, &config).env("CNI_NETNS", "").run().success();
         server.released(mark, address_in(&result));
-        assert_eq!(server.leases(), []);
+        server.wait_for_leases(0);
     }
 }

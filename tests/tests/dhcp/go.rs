@@ -19,8 +19,7 @@ fn serves(software: Software, wiring: Wiring) {
     assert_eq!(address_of(&container), address);
     let after_add = server.acknowledged(mark, address);
     server.acknowledged(after_add, address);
-    let leases = server.leases();
-    assert_eq!(leases.len(), 1, "{leases:?}");
+    let leases = server.wait_for_leases(1);
     assert_eq!(leases[0].address, address);
     lab.del(&container, &config, &result);
 }

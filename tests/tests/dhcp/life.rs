@@ -31,8 +31,7 @@ fn life(software: Software, wiring: Wiring) {
     container.exec(&["ping", "-c1", "-W5", "10.9.0.1"]);
     let given = server.acknowledged(start, address);
 
-    let leases = server.leases();
-    assert_eq!(leases.len(), 1, "{leases:?}");
+    let leases = server.wait_for_leases(1);
     assert_eq!(leases[0].address, address);
     let link = container.ip_json(&["link", "show", "eth0"]);
     assert_eq!(leases[0].mac, link[0]["address"], "{leases:?}");
@@ -49,7 +48,7 @@ fn life(software: Software, wiring: Wiring) {
     let end = server.mark();
     lab.del(&container, &config, &result);
     server.released(end, address);
-    assert_eq!(server.leases(), []);
+    server.wait_for_leases(0);
 }
 
 #[test]

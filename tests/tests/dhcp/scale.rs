@@ -7,12 +7,16 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use podwire_tests::dhcp::wire::{ACK, DISCOVER, OFFER, REQUEST, Request, frame};
-use podwire_tests::dhcp::{Lab, Responder, Side, Wiring, address_in};
+use podwire_tests::dhcp::{
+    Lab, Responder, Server, Settings, Side, Software, Wiring, address_in, address_of,
+};
 use podwire_tests::lab::with;
 use serde_json::json;
 
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 64, 0, 1);
 const SERVER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// Seconds.
+const DAY: u32 = 86_400;
 /// Interfaces in one namespace.
 const TOGETHER: usize = 100;
 /// The most memory for 2,000 leases, in KiB.
@@ -26,26 +30,30 @@ fn server(lab: &Lab) -> (Responder, mpsc::Receiver<Instant>) {
     let (told, renewals) = mpsc::channel();
     let mut leases: HashMap<Vec<u8>, Ipv4Addr> = HashMap::new();
     let responder = Responder::start(&lab.server, move |request: &Request| {
-        let kind = match request.kind {
-            DISCOVER => OFFER,
-            REQUEST => ACK,
-            _ => return Vec::new(),
-        };
         let next = u32::from(SERVER) + 1 + u32::try_from(leases.len()).unwrap();
         let yours = *leases.entry(request.client.clone()).or_insert_with(|| next.into());
         let is_clock = request.client.windows(CLOCK.len()).any(|part| part == CLOCK.as_bytes());
         if is_clock && !request.client_address.is_unspecified() {
             let _ = told.send(Instant::now());
         }
-        let day: u32 = 86_400;
-        let renewal = if is_clock { 3 } else { day / 2 }.to_be_bytes();
-        let (server, lease) = (SERVER.octets(), day.to_be_bytes());
-        let options: [(u8, &[u8]); 5] =
-            [(54, &server), (51, &lease), (58, &renewal), (1, &[255, 255, 0, 0]), (3, &server)];
-        let answer = request.answer(kind, yours, &options);
-        vec![frame((SERVER_MAC, SERVER), (request.mac, yours), &answer)]
+        let renewal = if is_clock { 3 } else { DAY / 2 };
+        answer(request, yours, renewal)
     });
     (responder, renewals)
+}
+
+/// Offers and agrees; a lease lasts a day.
+fn answer(request: &Request, yours: Ipv4Addr, renewal: u32) -> Vec<Vec<u8>> {
+    let kind = match request.kind {
+        DISCOVER => OFFER,
+        REQUEST => ACK,
+        _ => return Vec::new(),
+    };
+    let (server, lease, renewal) = (SERVER.octets(), DAY.to_be_bytes(), renewal.to_be_bytes());
+    let options: [(u8, &[u8]); 5] =
+        [(54, &server), (51, &lease), (58, &renewal), (1, &[255, 255, 0, 0]), (3, &server)];
+    let answer = request.answer(kind, yours, &options);
+    vec![frame((SERVER_MAC, SERVER), (request.mac, yours), &answer)]
 }
 
 /// The time that a process's threads had a processor.
@@ -117,6 +125,55 @@ fn many_leases_cost_little() {
     );
     assert!(full <= MOST_MEMORY, "{full} KiB for {count} leases");
     assert!(share < 1.0, "{share:.2} % of a core at rest");
+}
+
+/// A node that starts: all its containers at once, and all go at once.
+#[test]
+fn a_crowd_gets_an_address_each() {
+    let lab = Lab::new(Wiring::Bridge);
+    let server = Server::start(&lab.server, Software::Dnsmasq, Settings::default());
+    let _daemon = lab.daemon(Side::Ours, &[]);
+    let config = lab.config();
+    let containers: Vec<_> = (0..30).map(|number| lab.container(&format!("c{number}"))).collect();
+    let all = |verb: &str| {
+        let calls: Vec<_> = containers.iter().map(|one| lab.call(verb, one, &config)).collect();
+        let threads = calls.into_iter().map(|call| std::thread::spawn(move || call.run()));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|thread| thread.join().unwrap().success()).collect::<Vec<_>>()
+    };
+    let mut given: Vec<_> = all("ADD").iter().map(|output| address_in(&output.json())).collect();
+    let mut used: Vec<_> = containers.iter().map(address_of).collect();
+    let leases = server.wait_for_leases(containers.len());
+    let mut leased: Vec<_> = leases.iter().map(|lease| lease.address).collect();
+    for addresses in [&mut given, &mut used, &mut leased] {
+        addresses.sort_unstable();
+    }
+    assert_eq!(given, used);
+    assert_eq!(given, leased);
+    given.dedup();
+    assert_eq!(given.len(), containers.len());
+    all("DEL");
+    server.wait_for_leases(0);
+}
+
+/// Lost packets cost a second each, not the whole time of a try.
+#[test]
+fn lost_packets_are_sent_again_soon() {
+    let lab = Lab::new(Wiring::Bridge);
+    lab.server.exec(&["ip", "addr", "add", "10.64.0.1/16", "dev", "eth0"]);
+    let mut seen: HashMap<u8, u32> = HashMap::new();
+    let _server = Responder::start(&lab.server, move |request: &Request| {
+        let times = seen.entry(request.kind).or_default();
+        *times += 1;
+        // The first of each kind is lost.
+        if *times == 1 { Vec::new() } else { answer(request, Ipv4Addr::new(10, 64, 0, 2), 3600) }
+    });
+    let _daemon = lab.daemon(Side::Ours, &[]);
+    let container = lab.container("c1");
+    let began = Instant::now();
+    lab.add(&container, &lab.config());
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(6), "{took:?}");
 }
 
 fn open_files(process: u32) -> usize {

@@ -47,7 +47,7 @@ fn b085_the_same_attachment_gets_the_same_lease() {
     let address = address_in(&lab.add(&container, &config));
     let again = ipam(&lab, "ADD", &container, &config).success().json();
     assert_eq!(address_in(&again), address);
-    assert_eq!(server.leases().len(), 1);
+    server.wait_for_leases(1);
     assert_eq!(server.count(0, Event::Searched), 1, "{}", server.log().text());
 }
 
