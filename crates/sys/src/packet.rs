@@ -186,6 +186,9 @@ mod tests {
             sender.send(&other).unwrap();
         }
         sender.send(&wanted).unwrap();
+        let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+        let mut sockets = [rustix::event::PollFd::new(&receiver, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut sockets, Some(&limit)).unwrap();
         let mut buffer = [0; 100];
         assert_eq!(receiver.receive(&mut buffer).unwrap(), Some(wanted.as_slice()));
         // Loopback delivers what it sends, so the same frame may come twice.

@@ -40,8 +40,7 @@ impl Daemon {
             let place = &lease.record.place;
             let same = place.index == found.place.index
                 && place.inode == found.place.inode
-                && place.cookie == found.place.cookie
-                && lease.record.identity.hardware == found.hardware;
+                && place.cookie == found.place.cookie;
             if same {
                 if lease.machine.terms().is_some() {
                     return Ok(Some(serve::lease_reply(lease)));

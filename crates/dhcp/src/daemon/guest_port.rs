@@ -96,6 +96,10 @@ mod tests {
                 let frame = frame::to_server(client, server, None, b"release");
                 for _ in 0..2 {
                     send(&mut routes, bridge.index, None, &frame).unwrap();
+                    let limit = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
+                    let input = rustix::event::PollFlags::IN;
+                    let mut sockets = [rustix::event::PollFd::new(&receiver, input)];
+                    rustix::event::poll(&mut sockets, Some(&limit)).unwrap();
                     let mut buffer = [0; 100];
                     assert_eq!(receiver.receive(&mut buffer).unwrap(), Some(frame.as_slice()));
                 }

@@ -17,6 +17,9 @@ use crate::record::{Phase, Record};
 use crate::store::Store;
 use crate::terms::Terms;
 
+/// How long an answer is waited for with an open socket.
+const ANSWER_TIME: Millis = 15_000;
+
 /// What the daemon has at hand for its leases.
 #[derive(Debug)]
 pub(super) struct Tools {
@@ -40,6 +43,11 @@ pub(super) struct Lease {
     pub(super) planned: Option<Millis>,
     /// Whether it is on the disk.
     written: bool,
+    /// When the socket is closed though no answer came, so that it doesn't keep
+    /// a namespace alive that everyone else has left.
+    close_at: Option<Millis>,
+    /// Whether the last packet could not be sent.
+    troubled: bool,
     /// Routes that went with an address that was lost.
     lost_routes: Vec<Route>,
 }
@@ -66,14 +74,25 @@ impl Lease {
             waiting: Vec::new(),
             planned: None,
             written,
+            close_at: None,
+            troubled: false,
             lost_routes: Vec::new(),
         }
     }
 
     /// Does what is due.
     pub(super) fn wake(&mut self, tools: &mut Tools, now: Millis) -> Outcome {
+        if self.close_at.is_some_and(|at| at <= now) {
+            self.close_at = None;
+            self.exchange = None;
+        }
         let actions = self.machine.wake(now);
-        self.perform(tools, actions, None)
+        let sends = !actions.is_empty();
+        let outcome = self.perform(tools, actions, None);
+        if sends && self.exchange.is_some() {
+            self.close_at = Some(now + ANSWER_TIME);
+        }
+        outcome
     }
 
     /// Takes what arrived on the segment or at the address.
@@ -143,6 +162,15 @@ impl Lease {
         outcome
     }
 
+    /// When it wants to be woken next.
+    pub(super) fn due(&self) -> Option<Millis> {
+        let close_at = self.close_at.filter(|_| self.exchange.is_some());
+        match (self.machine.due(), close_at) {
+            (Some(due), Some(close_at)) => Some(due.min(close_at)),
+            (due, close_at) => due.or(close_at),
+        }
+    }
+
     /// The socket for what is listened for now.
     fn exchange(&mut self, tools: &mut Tools) -> Result<&Exchange, NoExchange> {
         let listening = self.machine.listening();
@@ -163,7 +191,10 @@ impl Lease {
         sent: Result<std::io::Result<()>, NoExchange>,
     ) -> Option<Outcome> {
         let why = match sent {
-            Ok(Ok(())) => return None,
+            Ok(Ok(())) => {
+                self.troubled = false;
+                return None;
+            }
             Ok(Err(error)) => {
                 // Perhaps the interface went down or away: looked at anew with
                 // the next packet.
@@ -179,7 +210,10 @@ impl Lease {
             }
         };
         tools.metrics.unsent += 1;
-        log::warn!("{}: could not send: {why}", self.record.key);
+        if !self.troubled {
+            log::warn!("{}: could not send, and goes on trying: {why}", self.record.key);
+        }
+        self.troubled = true;
         None
     }
 
@@ -349,3 +383,7 @@ impl Lease {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -247,7 +247,7 @@ impl Daemon {
                 }
             }
         }
-        let due = lease.machine.due();
+        let due = lease.due();
         if due != lease.planned {
             if let Some(planned) = lease.planned {
                 self.agenda.remove(&(planned, Token::Lease(number)));

@@ -62,11 +62,10 @@ impl Poll {
         Ok(epoll::add(&self.fd, source, data, epoll::EventFlags::IN | epoll::EventFlags::RDHUP)?)
     }
 
-    /// Watches for room to write, and for the end.
+    /// Watches for room to write only.
     pub(super) fn watch_room(&self, source: impl AsFd, token: Token) -> io::Result<()> {
         let data = epoll::EventData::new_u64(token.pack());
-        let wanted = epoll::EventFlags::OUT | epoll::EventFlags::RDHUP;
-        Ok(epoll::modify(&self.fd, source, data, wanted)?)
+        Ok(epoll::modify(&self.fd, source, data, epoll::EventFlags::OUT)?)
     }
 
     /// Waits until a descriptor is ready or it is `until`.
