@@ -7,7 +7,7 @@ use std::time::Duration;
 use podwire_plugin::aside;
 use podwire_runtime::store::Store;
 use podwire_spec::Error;
-use podwire_sys::file::create_dir_all;
+use podwire_sys::file::{create_dir_all, regular_files};
 
 use crate::place::{Place, identity, remove, remove_folder, target};
 use crate::program::Program;
@@ -15,6 +15,8 @@ use crate::remains::{Remains, clear_tables, remains};
 use crate::running::wait_for;
 use crate::uses::recorded_types;
 
+/// Where our DHCP daemon keeps its leases.
+const LEASES: &str = "/var/lib/cni/podwire/dhcp";
 /// How long calls that run may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -25,7 +27,8 @@ pub struct RolledBack {
     pub restored: Vec<String>,
     /// Those that make nothing new any more, but still delete what they made.
     pub forwarding: Vec<String>,
-    /// Plugins that had no original and that recorded attachments still need.
+    /// Plugins that stay whole, since attachments need them: those that had no original,
+    /// and `dhcp` while its daemon has leases.
     pub needed: Vec<String>,
     /// Plugins that had no original and are gone.
     pub removed: Vec<String>,
@@ -84,6 +87,10 @@ pub fn rollback(directory: &Path, store: &Store) -> Result<RolledBack, Error> {
         }
     }
     for name in simple {
+        if name == "dhcp" && holds_leases() {
+            done.needed.push(name);
+            continue;
+        }
         place.link(&place.original(&name), &place.name(&name))?;
         done.restored.push(name);
     }
@@ -115,6 +122,12 @@ pub fn rollback(directory: &Path, store: &Store) -> Result<RolledBack, Error> {
     }
     if done.is_finished() { finish(&place) } else { place.sync() }?;
     Ok(done)
+}
+
+/// Whether our DHCP daemon has leases: it and the Go plugin don't understand each
+/// other, so that one's DEL would fail.
+fn holds_leases() -> bool {
+    !regular_files(Path::new(LEASES), 1 << 16).is_ok_and(|leases| leases.is_empty())
 }
 
 /// The names that are ours, or lead to ours.

@@ -38,8 +38,14 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut build = cargo();
     build.args(["build", "--quiet", "--profile", "dist", "--target", target]);
     build.args(["--package", "podwire-plugins", "--package", "podwire", "--bins"]);
+    let flags = remap();
     if target == GNU {
-        build.env("RUSTFLAGS", "-C target-feature=+crt-static -C relocation-model=static");
+        let own = "-C target-feature=+crt-static -C relocation-model=static";
+        build.env("RUSTFLAGS", format!("{own} {}", flags.join(" ")));
+    } else {
+        // Comes on top of those in .cargo/config.toml.
+        let flags: Vec<_> = flags.iter().map(|flag| format!("{flag:?}")).collect();
+        build.args(["--config", &format!("target.{target}.rustflags=[{}]", flags.join(","))]);
     }
     run_process(&mut build)?;
 
@@ -59,6 +65,16 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where the checkout and cargo's folder lie isn't written into the programs, so that
+/// one commit gives the same bytes everywhere.
+fn remap() -> Vec<String> {
+    let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
+    let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), Into::into);
+    [(workspace::root(), "/podwire"), (cargo, "/cargo")]
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .into()
 }
 
 /// The target of the programs: musl, or gnu where that can't be had.

@@ -6,6 +6,7 @@ mod cases;
 mod crash;
 mod demo;
 mod install;
+mod package;
 mod peers;
 mod setup;
 mod test;
@@ -52,6 +53,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "install",
         about: "--cni-bin-dir DIR [--bin-dir DIR] [--unit-dir DIR]: put programs and units there",
         run: install::run,
+    },
+    Command {
+        name: "package",
+        about: "a .deb and a .tar.gz in target/package; --built takes the programs of target/dist",
+        run: package::run,
     },
     Command {
         name: "bench",

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{build, no_more, peers, setup, take_switch, tidy, vmtest};
+use super::{build, no_more, package, peers, setup, take_switch, tidy, vmtest};
 use crate::process::{cargo, command, run as run_process, succeeds};
 use crate::{Result, workspace};
 
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("deny", deny),
     ("clippy", clippy),
     ("dist", || build::run(&[])),
+    ("package", || package::run(&["--built".to_owned()])),
     ("programs", programs),
     ("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", tests),

@@ -103,3 +103,16 @@ pub(crate) struct CompletionsArguments {
     #[arg(value_enum, value_name = "SHELL")]
     pub(crate) shell: clap_complete::Shell,
 }
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  podwire man /usr/local/share/man/man1";
+
+/// `podwire man`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub(crate) struct ManArguments {
+    /// The folder, which must be there
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+}

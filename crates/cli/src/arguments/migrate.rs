@@ -43,6 +43,9 @@ pub(crate) struct MigrateArguments {
     /// /usr/lib/podwire/cni/podwire-cni]
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
+    /// Do nothing but wait to be told to end: for a pod that has done its work
+    #[arg(long, conflicts_with_all = ["check", "rollback"], hide = true)]
+    pub(crate) stay: bool,
     /// Leave this name as it is; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) except: Vec<String>,

@@ -16,7 +16,8 @@ pub(crate) use attachment::{AddArguments, AttachmentArguments, CheckArguments, D
 pub(crate) use common::{CommonArguments, Format};
 pub(crate) use gc::{Container, GcArguments, Keep, What};
 pub(crate) use look::{
-    CompletionsArguments, ListArguments, StatusArguments, ValidateArguments, VersionArguments,
+    CompletionsArguments, ListArguments, ManArguments, StatusArguments, ValidateArguments,
+    VersionArguments,
 };
 pub(crate) use migrate::MigrateArguments;
 pub(crate) use run::RunArguments;
@@ -80,6 +81,9 @@ pub(crate) enum Command {
     Migrate(MigrateArguments),
     /// Print a completion script for a shell.
     Completions(CompletionsArguments),
+    /// Write the manual into a folder, a page for each command.
+    #[command(hide = true)]
+    Man(ManArguments),
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use podwire_migrate::{
 };
 use podwire_spec::error::Error;
 use podwire_spec::json::Writer;
+use signal_hook::iterator::Signals;
 
 use crate::arguments::{CommonArguments, Format, MigrateArguments};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Table};
+use crate::signals::ENDING;
 
 /// The program's name, and where the packages put it.
 const PROGRAM: &str = "podwire-cni";
@@ -22,6 +24,9 @@ const PACKAGED: &str = "/usr/lib/podwire/cni/podwire-cni";
 
 /// Looks, exchanges or goes back.
 pub(super) fn run(common: CommonArguments, arguments: &MigrateArguments) -> Result<Exit, Failure> {
+    if arguments.stay {
+        return stay();
+    }
     let context = Context::new(common);
     let [directory] = context.runtime.plugin_directories() else {
         let error = Error::environment("one plugin directory at a time can be changed");
@@ -70,6 +75,15 @@ pub(super) fn run(common: CommonArguments, arguments: &MigrateArguments) -> Resu
     Ok(Exit::Done)
 }
 
+/// Waits until a signal asks for the end.
+fn stay() -> Result<Exit, Failure> {
+    let signals = Signals::new(ENDING);
+    let mut signals =
+        signals.map_err(|error| Error::internal(format!("signals can't be watched: {error}")))?;
+    signals.forever().next();
+    Ok(Exit::Done)
+}
+
 /// The program that was named, or the one that came with this one.
 fn program(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = named {
@@ -104,7 +118,7 @@ fn back_as_text(directory: &Path, done: &RolledBack) -> String {
     list("back", &done.restored);
     list("removed", &done.removed);
     list("still deleting what they made", &done.forwarding);
-    list("kept, attachments need them and there is no original", &done.needed);
+    list("kept, attachments need them", &done.needed);
     for (plugin, count) in done.remains.counts() {
         let _ = writeln!(text, "{plugin}: {}", attachments(count));
     }

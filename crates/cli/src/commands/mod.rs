@@ -7,6 +7,7 @@ mod completions;
 mod detach;
 mod gc;
 mod list;
+mod man;
 mod migrate;
 mod run;
 mod status;
@@ -39,6 +40,7 @@ pub(crate) fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         Command::Validate(arguments) => validate::run(common, &arguments),
         Command::Migrate(arguments) => migrate::run(common, &arguments),
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
 }
 
