@@ -23,6 +23,7 @@ mod container;
 pub mod crash;
 pub mod dhcp;
 pub mod differential;
+pub mod fixture;
 pub mod lab;
 mod libcni;
 mod node;

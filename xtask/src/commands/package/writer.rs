@@ -95,7 +95,7 @@ fn header(kind: EntryType, mode: u32, time: u64) -> Header {
 
 /// Compressed, without a name or a time of its own.
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     Ok(encoder.finish()?)
 }
