@@ -205,6 +205,26 @@ fn ctrl_c_undoes_a_running_add() {
     }
 }
 
+#[test]
+fn a_second_ctrl_c_ends_the_undoing_and_the_record_stays() {
+    let terminal = Terminal::new();
+    let stuck = fake::record("stuck").script("exec sleep 100");
+    terminal.fakes("n", &[("first", fake::record("first")), ("stuck", stuck)]);
+    terminal.world.netns("blue");
+    let child = terminal.start(&["add", "n", "/run/netns/blue", "--container-id", "c1"]);
+    for (what, verb) in [("the call of stuck", "ADD"), ("its undoing", "DEL")] {
+        let is_it = |call: &fake::Call| call.plugin == "stuck" && call.command == verb;
+        wait_until(what, || calls(&terminal.fakes).iter().any(is_it));
+        terminal.signal("INT", &child);
+    }
+    let (exit, stdout, stderr) = finish(child);
+    assert_eq!((exit, stdout.as_str()), (Some(130), ""), "{stderr}");
+    assert_eq!(terminal.states().len(), 1, "what may be left is recorded");
+    fake::record("stuck").write(&terminal.fakes);
+    terminal.run("del n --container-id c1").success();
+    assert!(terminal.states().is_empty());
+}
+
 /// B041
 #[test]
 fn b041_the_timeout_of_the_command_line_ends_a_plugin() {

@@ -15,7 +15,7 @@ use crate::container_id;
 use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::output::Watcher;
-use crate::signals::Interruption;
+use crate::signals::{Interruption, SecondInterrupt};
 
 /// The name of an interface where none is given.
 const DEFAULT_IFNAME: &str = "eth0";
@@ -40,7 +40,15 @@ impl Context {
 
     /// For a command that a signal asks to clean up.
     pub(crate) fn interruptible(common: CommonArguments) -> Result<(Self, Interruption), Failure> {
-        let interruption = Interruption::watch()
+        Self::watched(common, SecondInterrupt::Ends)
+    }
+
+    /// The same, for one to which a second Ctrl-C may mean another thing.
+    pub(crate) fn watched(
+        common: CommonArguments,
+        second: SecondInterrupt,
+    ) -> Result<(Self, Interruption), Failure> {
+        let interruption = Interruption::watch(second)
             .map_err(|error| Error::internal(format!("signals can't be watched: {error}")))?;
         let environment = Environment::of_process();
         let context = Self::with_environment(common, environment, Some(&interruption));

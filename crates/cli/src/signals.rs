@@ -1,5 +1,7 @@
 //! Ctrl-C and its like: a running ADD is told to stop and is undone, instead
-//! of the program ending in the middle of it.
+//! of the program ending in the middle of it. Who presses Ctrl-C again while
+//! that takes its time means it: the program ends at once. What it leaves is
+//! recorded, so that `podwire del` and `podwire gc` find it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,6 +12,15 @@ use crate::exit::Exit;
 
 /// The signals that ask a program to end.
 pub(crate) const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+/// What a second Ctrl-C does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SecondInterrupt {
+    /// Ends the program at once, with code 130.
+    Ends,
+    /// Nothing more: while a command runs, Ctrl-C is the command's.
+    Waits,
+}
 
 /// Whether the program was asked to end, and by which signal.
 #[derive(Clone, Debug, Default)]
@@ -23,8 +34,15 @@ impl Interruption {
     ///
     /// # Errors
     /// When the kernel refuses, which it never should.
-    pub(crate) fn watch() -> std::io::Result<Self> {
+    pub(crate) fn watch(second: SecondInterrupt) -> std::io::Result<Self> {
         let interruption = Self::default();
+        if second == SecondInterrupt::Ends {
+            let before = Arc::new(AtomicBool::new(false));
+            // In this order: the first one finds that there was none before.
+            let seen = Arc::clone(&before);
+            signal_hook::flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, seen)?;
+            signal_hook::flag::register(SIGINT, before)?;
+        }
         for signal in ENDING {
             let number = usize::try_from(signal).unwrap_or_default();
             let last = Arc::clone(&interruption.signal);

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::signals::Interruption;
+use crate::signals::{Interruption, SecondInterrupt};
 
 /// The exit code when it isn't the command's: the convention of env(1) and of
 /// container tools.
@@ -26,7 +26,7 @@ const NOT_SET_UP: Exit = Exit::Code(125);
 /// Runs the command; whatever happens, removes what was set up for it.
 pub(super) fn run(common: CommonArguments, arguments: &RunArguments) -> Result<Exit, Failure> {
     let format = common.output;
-    let (context, interruption) = Context::interruptible(common)?;
+    let (context, interruption) = Context::watched(common, SecondInterrupt::Waits)?;
     let report = |failure: &Failure| match output::report(failure, format) {
         Exit::Usage => Exit::Usage,
         _ => interruption.exit().unwrap_or(NOT_SET_UP),
