@@ -293,6 +293,17 @@ fn tuple(body: &mut Body<'_>, tuple: &Tuple) {
     }
 }
 
+impl Connection {
+    /// Reads a message of the kernel, without the netlink header; `None` for a
+    /// connection that is neither IPv4 nor IPv6.
+    ///
+    /// # Errors
+    /// It breaks the format.
+    pub fn decode(message: &[u8]) -> Result<Option<Self>, Malformed> {
+        decode(message)
+    }
+}
+
 /// Reads a connection; `None` for one that is neither IPv4 nor IPv6.
 fn decode(payload: &[u8]) -> Result<Option<Connection>, Malformed> {
     if !matches!(payload.first(), Some(2 | 10)) {

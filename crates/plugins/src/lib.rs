@@ -4,6 +4,8 @@
 //! One plugin, one module; a plugin never sees another. The program
 //! `podwire-cni` holds them all and is installed under each name.
 
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod interface;
 pub mod ipam;
 pub mod meta;

@@ -9,6 +9,8 @@ pub mod bridge;
 pub mod bridge_port;
 pub mod child_link;
 pub mod firewalld;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gateway;
 pub mod host_chains;
 pub mod host_end;

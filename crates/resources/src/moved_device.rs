@@ -41,6 +41,11 @@ pub use selector::Selector;
 use record::Record;
 use search::{Search, Where};
 
+/// Reads a record, for nothing but to see whether it can be read.
+pub(crate) fn parse(text: &str) -> Result<(), Error> {
+    Record::parse(text).map(drop)
+}
+
 /// The device of an attachment.
 pub struct MovedDevice {
     owner: OwnerMark,

@@ -62,7 +62,7 @@ pub fn boot_time() -> Result<SystemTime, PathError> {
     parse_boot_time(&String::from_utf8_lossy(&bytes)).ok_or_else(|| unusable(path))
 }
 
-fn parse_boot_time(text: &str) -> Option<SystemTime> {
+pub(crate) fn parse_boot_time(text: &str) -> Option<SystemTime> {
     let seconds = text.lines().find_map(|line| line.strip_prefix("btime "))?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds.trim().parse().ok()?))
 }

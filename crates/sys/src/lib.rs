@@ -22,6 +22,8 @@ pub mod boot;
 pub mod datagram;
 mod error;
 pub mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod identity;
 pub mod lock;
 pub mod mount;

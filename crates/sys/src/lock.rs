@@ -18,6 +18,7 @@ use crate::error::at;
 mod holder;
 
 pub use holder::Holder;
+pub(crate) use holder::pid_of;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
@@ -188,7 +189,7 @@ fn open(path: &Path) -> Result<OwnedFd, PathError> {
 }
 
 /// Tries until the lock is ours or `wait` has passed since `started`.
-fn wait_for(
+pub(crate) fn wait_for(
     fd: &OwnedFd,
     path: &Path,
     sharing: Sharing,

@@ -137,7 +137,7 @@ pub fn detach(target: &Path) -> Result<(), PathError> {
 }
 
 /// One line: `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw`.
-fn parse(line: &[u8]) -> Option<Mount> {
+pub(crate) fn parse(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
     let mount_point = unescape(fields.nth(3)?);

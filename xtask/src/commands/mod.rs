@@ -5,6 +5,7 @@ mod build;
 mod cases;
 mod crash;
 mod demo;
+mod fuzz;
 mod install;
 mod package;
 mod peers;
@@ -41,6 +42,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "crash",
         about: "kill all chains at every system call; --full in every scene, --only TEXT, --kills N",
         run: crash::run,
+    },
+    Command {
+        name: "fuzz",
+        about: "every parser of outside data; --target NAME, --seconds N of each (0 replays only)",
+        run: fuzz::run,
     },
     Command { name: "setup", about: "install what this machine lacks", run: setup::run },
     Command {

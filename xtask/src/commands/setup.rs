@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("util-linux", "unshare and nsenter"),
     ("containernetworking-plugins", "the Go plugins of Debian, as peers"),
     ("qemu-system-x86", "tests on other kernels, in a virtual machine"),
+    ("g++", "compiles libFuzzer"),
     ("kmod", "modules of those kernels"),
     ("xz-utils", "unpacks those modules"),
     ("binutils", "strips the tests that go into the virtual machine"),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{build, no_more, package, peers, setup, take_switch, tidy, vmtest};
+use super::{build, fuzz, no_more, package, peers, setup, take_switch, tidy, vmtest};
 use crate::process::{cargo, command, run as run_process, succeeds};
 use crate::{Result, workspace};
 
@@ -22,11 +22,12 @@ const STEPS: &[Step] = &[
     ("programs", programs),
     ("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"]))),
     ("tests", tests),
+    ("fuzz", fuzz::briefly),
     ("vmtest", other_kernels),
 ];
 
 /// What `--fast` leaves out.
-const SLOW: &[&str] = &["peers", "deny", "vmtest"];
+const SLOW: &[&str] = &["peers", "deny", "fuzz", "vmtest"];
 
 /// Runs every step, also after a failure, and ends with a table.
 ///

@@ -11,6 +11,20 @@ use crate::error::Malformed;
 /// `sizeof(struct nfgenmsg)` (linux/netfilter/nfnetlink.h).
 pub(super) const NFGENMSG: usize = 4;
 
+/// Reads the payload of one message as every kind of answer that a listing has:
+/// for tests that feed it what no kernel sends.
+pub fn read_everything(payload: &[u8]) {
+    let _ = table(payload);
+    let _ = chain(payload);
+    let _ = rule(payload).map(|rule| rule.map(|rule| rule.comment()));
+    if let Ok(Some(set)) = set(payload) {
+        let _ = (set.comment(), set.id().to_string());
+    }
+    for element in elements(payload).unwrap_or_default() {
+        let _ = (element.comment(), element.userdata.entries().count());
+    }
+}
+
 /// The family in a message's header, and its attributes. `None` for a family that nftables
 /// didn't have when this was written.
 pub(super) fn split(payload: &[u8]) -> Result<Option<(Family, Attributes<'_>)>, Malformed> {

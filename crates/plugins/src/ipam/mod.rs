@@ -10,6 +10,8 @@ mod host_local;
 mod input;
 mod static_ipam;
 
+pub(crate) use host_local::servers_in;
+
 pub use dhcp::Dhcp;
 pub use host_local::HostLocal;
 pub use static_ipam::Static;

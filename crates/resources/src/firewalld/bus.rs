@@ -177,7 +177,7 @@ fn failed(error: &std::io::Error) -> Error {
 }
 
 /// The sockets that an address names: `unix:path=/run/x;unix:abstract=y`.
-fn addresses(text: &str) -> Vec<SocketAddrUnix> {
+pub(super) fn addresses(text: &str) -> Vec<SocketAddrUnix> {
     let socket = |address: &str| {
         let keys = address.strip_prefix("unix:")?;
         keys.split(',').find_map(|pair| match pair.split_once('=')? {

@@ -20,6 +20,16 @@ use message::{Answer, Call, Value};
 
 pub use sources::{Sources, StaleSources};
 
+/// Reads a message of a bus, for nothing but to see whether it can be read.
+pub(crate) fn read_message(message: &[u8], serial: u32) -> Result<(), Error> {
+    message::decode(message, serial).map(drop)
+}
+
+/// How many sockets the address of a bus names.
+pub(crate) fn sockets_of(address: &str) -> usize {
+    bus::addresses(address).len()
+}
+
 /// firewalld's name on the bus.
 const NAME: &str = "org.fedoraproject.FirewallD1";
 

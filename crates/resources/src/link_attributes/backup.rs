@@ -142,7 +142,7 @@ impl Stored {
         format!("{{\n{}\n}}", lines.join(",\n"))
     }
 
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let object = Object::parse(text)?;
         let mac: Option<MacAddress> = object.parsed("mac", "a MAC address")?;
         let owner = object.text_of("podwire")?;

@@ -21,6 +21,11 @@ pub use self::collection::Backups;
 use self::backup::{Backup, Stored};
 use crate::kernel::{Kernel, refused};
 
+/// Reads a backup, for nothing but to see whether it can be read.
+pub(crate) fn parse(text: &str) -> Result<(), Error> {
+    Stored::parse(text).map(drop)
+}
+
 /// Attributes of an attachment's interface.
 pub struct LinkAttributes {
     key: AttachmentKey,

@@ -90,7 +90,7 @@ impl Record {
         writer.finish()
     }
 
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let object = Object::parse(text)?;
         let wanted = |key: &str| Error::config(format!("{key} is missing"));
         let name = |key: &str| -> Result<String, Error> {

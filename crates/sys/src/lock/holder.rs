@@ -51,7 +51,7 @@ pub(super) fn of(fd: &OwnedFd) -> Vec<Holder> {
 
 /// The pid of a line such as `1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF` if it
 /// is about `file`; waiting processes (`1: -> FLOCK ...`) hold nothing.
-fn pid_of(line: &str, file: &str) -> Option<u32> {
+pub(crate) fn pid_of(line: &str, file: &str) -> Option<u32> {
     let mut fields = line.split_ascii_whitespace();
     let kind = fields.nth(1)?;
     let pid = fields.nth(2)?;

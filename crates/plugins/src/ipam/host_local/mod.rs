@@ -125,6 +125,11 @@ impl Plugin for HostLocal {
     }
 }
 
+/// How many name servers a file in the form of resolv.conf(5) names.
+pub(crate) fn servers_in(text: &str) -> usize {
+    resolv_conf::parse(text).nameservers.len()
+}
+
 fn owner_of(attachment: &Attachment) -> Owner {
     Owner::attachment(attachment.container_id().as_str(), attachment.ifname().as_str())
 }

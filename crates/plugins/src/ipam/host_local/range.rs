@@ -317,5 +317,9 @@ impl fmt::Display for RangeSet {
 }
 
 #[cfg(test)]
+#[path = "range_properties.rs"]
+mod properties;
+
+#[cfg(test)]
 #[path = "range_tests.rs"]
 mod tests;

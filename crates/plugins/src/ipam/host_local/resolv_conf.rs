@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Dns, Error> {
 
 /// `nameserver`, `domain`, `search` and `options`; lines that begin with `#`
 /// or `;` are comments, others are passed over.
-fn parse(text: &str) -> Dns {
+pub(super) fn parse(text: &str) -> Dns {
     let mut dns = Dns::default();
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();

@@ -36,20 +36,30 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
+    Addresses, Attachment, Collection, Description, Facts, Inventory, OwnerMark, Plan, Request,
+    Role, Sandbox,
 };
 use podwire_resources::Kernel;
+use podwire_resources::nft::owners::Record;
 use podwire_spec::Error;
 use podwire_spec::operation::Operation;
 use podwire_spec::result::{AddressOrigin, CniResult};
 
 use self::config::{Config as Settings, Masquerade, Strictness};
-use self::forwarding::Forwarding;
+use self::forwarding::{Forwarding, Held};
 use self::hostports::HostPorts;
 use self::layout::VERSIONS;
 use self::localnet::RouteLocalnet;
 use self::set_mark::SetMark;
 use self::takeover::GoMappings;
+
+/// How many elements the maps hold of the attachment with this record.
+pub(crate) fn mappings_in(record: &str) -> usize {
+    let words = record.split_ascii_whitespace().map(str::to_owned).collect();
+    let record = Record { words, entries: Vec::new() };
+    let owner = OwnerMark { network: [0; 8], attachment: [0; 8] };
+    Held::read(&record, &owner).keys().len()
+}
 
 /// The plugin.
 pub struct Portmap;

@@ -209,7 +209,7 @@ fn conclude(doing: &str, spec: &ChildSpec<'_>) -> Result<String, Error> {
 
 /// Splits a line of `-S` as a shell would: blanks part, double quotes keep
 /// together, a backslash takes the next letter as it is.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;
     let mut quoted = false;

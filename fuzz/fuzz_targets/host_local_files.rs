@@ -1,0 +1,3 @@
+#![no_main]
+
+podwire_fuzz::program!("host_local_files");
