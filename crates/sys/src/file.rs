@@ -10,7 +10,9 @@ mod read;
 mod temporary;
 
 pub use atomic::{Durability, write_atomic};
-pub use directory::{create_dir_all, quarantine, regular_files, walk_regular_files};
+pub use directory::{
+    create_dir_all, quarantine, refuse_foreign_link, regular_files, walk_regular_files,
+};
 pub use linked::{Linked, Unnamed, create_linked};
 pub use read::read_bounded;
 pub use temporary::{is_temporary_name, remove_abandoned_temporaries};

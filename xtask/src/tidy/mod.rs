@@ -2,6 +2,7 @@
 
 mod architecture;
 mod dependencies;
+mod security;
 mod text;
 
 use crate::{Result, workspace};
@@ -15,6 +16,7 @@ pub(crate) fn faults() -> Result<Vec<String>> {
     let files = workspace::files()?;
     let mut faults = text::faults(&root, &files)?;
     faults.extend(architecture::faults(&root, &files)?);
+    faults.extend(security::faults(&root, &files)?);
     faults.extend(dependencies::faults()?);
     Ok(faults)
 }

@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, FileType, RenameFlags};
+use rustix::io::Errno;
 
 use crate::PathError;
 use crate::error::{at, is_missing};
@@ -24,6 +25,27 @@ pub fn create_dir_all(path: &Path, mode: u32) -> Result<(), PathError> {
         .mode(mode)
         .create(path)
         .map_err(at("making the directory", path))
+}
+
+/// Refuses a symbolic link in place of a directory of state, unless root or our
+/// own user put it there: in a directory that others may write to (`/tmp`),
+/// anybody could make us write wherever a link leads. What isn't there, or is no
+/// link, is fine.
+///
+/// # Errors
+/// `PermissionDenied` that names the link's owner; else what the kernel said.
+pub fn refuse_foreign_link(path: &Path) -> Result<(), PathError> {
+    let stat = match rustix::fs::lstat(path) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
+        Err(error) => return Err(PathError::new("looking at", path, error)),
+    };
+    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    if !is_link || stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    let reason = format!("it is a symbolic link of user {}, who may not lead us", stat.st_uid);
+    Err(PathError::new("using", path, io::Error::new(io::ErrorKind::PermissionDenied, reason)))
 }
 
 /// The names of the plain files in `directory`, sorted; links, directories and

@@ -2,18 +2,23 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{NetNs, OWN};
 use crate::error::at;
+use crate::lock::{self, Sharing};
 use crate::{PathError, file, mount};
 
 /// At most this many mounts stacked at one path are taken off by a removal.
 const STACKED_MOUNTS: usize = 16;
+
+/// How long another process may hold the directory's lock.
+const LOCK_WAIT: Duration = Duration::from_secs(8);
 
 /// A new network namespace bound to a path. Dropping this value leaves it there;
 /// it goes by [`NamedNetNs::remove`].
@@ -125,7 +130,13 @@ fn share(directory: &Path) -> Result<(), PathError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let handle =
         rustix::fs::open(directory, flags, Mode::empty()).map_err(at("opening", directory))?;
-    rustix::fs::flock(&handle, FlockOperation::LockExclusive).map_err(at("locking", directory))?;
+    // Everybody can open the directory, and so lock it: the wait is bounded.
+    lock::wait_for(&handle, directory, Sharing::Exclusive, Instant::now(), LOCK_WAIT).map_err(
+        |error| {
+            let reason = io::Error::new(io::ErrorKind::TimedOut, error.to_string());
+            PathError::new("locking", directory, reason)
+        },
+    )?;
     let found = mount::of(directory)?;
     if found.shared {
         return Ok(());

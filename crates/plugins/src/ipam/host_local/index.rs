@@ -19,10 +19,11 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use podwire_sys::file::{Durability, write_atomic};
+use rustix::fs::{Mode, OFlags};
 
 /// First bytes of the file: a name and the version of this layout.
 const MAGIC: &[u8; 8] = b"podwire1";
@@ -66,7 +67,14 @@ enum Slot {
 impl Index {
     /// Opens an index; `None` when there is none that can be used.
     pub(super) fn open(path: &Path) -> Option<Self> {
-        let file = File::options().read(true).write(true).open(path).ok()?;
+        // Written to in place: what lies there under a second name, or leads
+        // elsewhere, is another's file, and a new index takes its place.
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.nlink() != 1 {
+            return None;
+        }
         let mut header = [0; HEADER];
         file.read_exact_at(&mut header, 0).ok()?;
         let word = |at: usize| -> Option<[u8; 8]> { header.get(at..at + 8)?.try_into().ok() };
@@ -79,7 +87,7 @@ impl Index {
             && capacity.is_power_of_two()
             && capacity <= LARGEST_CAPACITY
             && used < capacity
-            && file.metadata().ok()?.len() == offset(capacity);
+            && metadata.len() == offset(capacity);
         sound.then(|| Self { file, path: path.to_owned(), capacity, used, seal })
     }
 
@@ -349,6 +357,12 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             assert!(Index::open(&path).is_none());
         }
+        std::fs::hard_link(&index.path, directory.path().join("second name")).unwrap();
+        assert!(Index::open(&index.path).is_none(), "another's file");
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(directory.path().join("second name"), &path).unwrap();
+        assert!(Index::open(&path).is_none(), "a symbolic link");
+        std::fs::remove_file(&path).unwrap();
         let mut damaged = whole.clone();
         damaged[HEADER..].fill(0xff);
         std::fs::write(&path, &damaged).unwrap();

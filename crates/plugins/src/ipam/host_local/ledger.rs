@@ -207,6 +207,12 @@ impl Ledger {
         let entries: Vec<Entry> =
             all.iter().map(|reservation| (reservation.owner.hash(), reservation.address)).collect();
         let made = path.parent().is_some_and(|parent| {
+            // `.podwire` and the network's part of it.
+            let mut ours = parent.ancestors().take(2);
+            if let Some(error) = ours.find_map(|path| file::refuse_foreign_link(path).err()) {
+                log::warn!("no index is kept: {error}");
+                return false;
+            }
             // What a killed writer left.
             let _ = file::remove_abandoned_temporaries(parent);
             file::create_dir_all(parent, OWN_DIRECTORY).is_ok()

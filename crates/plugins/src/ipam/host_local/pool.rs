@@ -47,7 +47,15 @@ impl Pool {
     /// Opens the directory of a network, `None` when there is none.
     pub(super) fn open(data_dir: &Path, network: &NetworkName) -> Result<Option<Self>, PathError> {
         let path = data_dir.join(network.as_str());
-        match rustix::fs::open(&path, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = match rustix::fs::open(&path, flags | OFlags::NOFOLLOW, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                file::refuse_foreign_link(&path)?;
+                rustix::fs::open(&path, flags, Mode::empty())
+            }
+            other => other,
+        };
+        match opened {
             Ok(directory) => Ok(Some(Self { network: network.clone(), path, directory })),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(PathError::new("opening", path, error)),
@@ -173,14 +181,33 @@ impl Pool {
     /// it is a hint: losing it costs a search, not an address. Not truncated
     /// first either: ext4 would write a file that was empty to the disk at
     /// once.
+    ///
+    /// What lies there and is no plain file, or has a second name, is taken out
+    /// of the way: it leads to something that isn't ours to write.
     pub(super) fn set_last_reserved(&self, set: usize, address: IpAddr) -> Result<(), PathError> {
         let name = last_reserved_name(set);
         let failed = |error: Errno| PathError::new("writing", self.path.join(&name), error);
         let flags = OFlags::WRONLY | OFlags::CREATE;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mode = Mode::from_raw_mode(RESERVATION);
-        let file = rustix::fs::openat(&self.directory, name.as_str(), flags, mode);
-        let file = file.map_err(failed)?;
+        let open = || -> Result<Option<OwnedFd>, Errno> {
+            let file = match rustix::fs::openat(&self.directory, name.as_str(), flags, mode) {
+                // A link; a FIFO or socket.
+                Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
+                other => other?,
+            };
+            let stat = rustix::fs::fstat(&file)?;
+            let is_plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            Ok((is_plain && stat.st_nlink == 1).then_some(file))
+        };
+        let file = match open().map_err(failed)? {
+            Some(file) => file,
+            None => {
+                rustix::fs::unlinkat(&self.directory, name.as_str(), AtFlags::empty())
+                    .map_err(failed)?;
+                open().map_err(failed)?.ok_or_else(|| failed(Errno::EXIST))?
+            }
+        };
         let text = address.to_string();
         rustix::io::write(&file, text.as_bytes()).map_err(failed)?;
         let length = text.len() as u64;
@@ -303,6 +330,23 @@ mod tests {
         pool.set_last_reserved(1, ip("fd00::9")).unwrap();
         assert_eq!(pool.last_reserved(0), Some(ip("10.1.0.2")));
         assert_eq!(std::fs::read(pool.path.join("last_reserved_ip.1")).unwrap(), b"fd00::9");
+        for obstacle in ["symbolic link", "second name", "FIFO"] {
+            let path = pool.path.join("last_reserved_ip.0");
+            let victim = pool.path.join("victim");
+            std::fs::write(&victim, "untouched").unwrap();
+            std::fs::remove_file(&path).unwrap();
+            match obstacle {
+                "symbolic link" => std::os::unix::fs::symlink(&victim, &path).unwrap(),
+                "second name" => std::fs::hard_link(&victim, &path).unwrap(),
+                _ => {
+                    let mode = Mode::RUSR | Mode::WUSR;
+                    rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).unwrap();
+                }
+            }
+            pool.set_last_reserved(0, ip("10.1.0.7")).unwrap();
+            assert_eq!(pool.last_reserved(0), Some(ip("10.1.0.7")), "{obstacle}");
+            assert_eq!(std::fs::read(&victim).unwrap(), b"untouched", "{obstacle}");
+        }
         std::fs::write(pool.path.join("last_reserved_ip.0"), "").unwrap();
         assert_eq!(pool.last_reserved(0), None);
     }
