@@ -17,6 +17,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a target fails by panicking")]
 
+mod dhcp;
 mod host_local;
 mod netlink;
 mod plugins;
@@ -58,6 +59,21 @@ pub const TARGETS: &[Target] = &[
         name: "host_local_files",
         about: "host-local's reservations, index and hints, through all verbs",
         run: host_local::files,
+    },
+    Target {
+        name: "dhcp_config",
+        about: "dhcp's configuration, through all verbs without a daemon",
+        run: dhcp::config,
+    },
+    Target {
+        name: "dhcp_packets",
+        about: "frames and messages of DHCP servers",
+        run: dhcp::packets,
+    },
+    Target {
+        name: "dhcp_documents",
+        about: "what dhcp and its daemon say to each other, and records of leases",
+        run: dhcp::documents,
     },
     Target {
         name: "static_config",

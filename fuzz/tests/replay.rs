@@ -184,3 +184,18 @@ fn nft_messages() {
 fn conntrack_messages() {
     replay("conntrack_messages");
 }
+
+#[test]
+fn dhcp_config() {
+    replay("dhcp_config");
+}
+
+#[test]
+fn dhcp_packets() {
+    replay("dhcp_packets");
+}
+
+#[test]
+fn dhcp_documents() {
+    replay("dhcp_documents");
+}

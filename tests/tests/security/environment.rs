@@ -68,6 +68,8 @@ fn every_variable_that_is_read_stands_in_the_page() {
         "NETCONFPATH",
         "CAP_ARGS",
         "PATH",
+        "LISTEN_PID",
+        "LISTEN_FDS",
         "DBUS_SYSTEM_BUS_ADDRESS",
     ] {
         assert!(page.contains(&format!("| `{name}` |")), "{name}");
