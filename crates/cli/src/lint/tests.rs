@@ -97,3 +97,14 @@ fn ranges_that_cannot_be_are_errors() {
     }
     assert!(found(&bridge(r#"{"type":"host-local","ranges":[[{}]]}"#)).is_empty());
 }
+
+#[test]
+fn the_keys_of_dhcp_are_known() {
+    let good = r#"{"type":"dhcp","daemonSocketPath":"/x","dataDir":"/y","priority":5,
+        "clientId":"short","broadcast":true,"request":[{"option":"3","skipDefault":true}],
+        "provide":[{"option":"12","value":"a","fromArg":"B"}]}"#;
+    assert!(found(&bridge(good)).is_empty(), "{:?}", found(&bridge(good)));
+    let wrong = found(&bridge(r#"{"type":"dhcp","provide":[{"option":"12","valeu":"a"}]}"#));
+    assert_eq!(wrong.len(), 1, "{wrong:?}");
+    assert!(wrong[0].contains("valeu"), "{wrong:?}");
+}

@@ -13,6 +13,8 @@ use podwire_netlink::route::routes::RouteKind;
 use podwire_spec::Error;
 use podwire_sys::netns::{NetNs, OpenError};
 
+use super::guest_port::GuestPort;
+use super::poll::now;
 use crate::record::{Device, HostSide, Place, Record};
 
 /// The machine's first process namespace (`PROC_PID_INIT_INO`,
@@ -30,6 +32,8 @@ pub(super) struct Host {
     pub(super) prefix: String,
     /// This boot.
     pub(super) boot: String,
+    /// The way into a bridge.
+    pub(super) guest_port: GuestPort,
 }
 
 /// An interface that was found for a new lease.
@@ -217,6 +221,19 @@ impl Host {
             }
             None => Whereabouts::Gone,
         }
+    }
+
+    /// Sends a frame into a bridge as if from a port of it.
+    ///
+    /// # Errors
+    /// When the kernel makes no such port.
+    pub(super) fn send_as_port(
+        &mut self,
+        bridge: u32,
+        vlan: Option<u16>,
+        frame: &[u8],
+    ) -> Result<(), String> {
+        self.guest_port.send(&mut self.routes, bridge, vlan, frame, now())
     }
 
     /// Whether an address is one of the host's own.

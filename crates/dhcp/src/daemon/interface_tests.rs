@@ -21,6 +21,7 @@ fn in_host(test: impl FnOnce(&mut Host, NetNs)) {
             routes: RouteSocket::open().unwrap(),
             prefix: String::new(),
             boot: "this".into(),
+            guest_port: GuestPort::default(),
         };
         test(&mut host, container);
     })

@@ -14,6 +14,7 @@ use podwire_sys::packet::PacketSocket;
 
 use super::*;
 use crate::daemon::exchange::Heard;
+use crate::daemon::guest_port::GuestPort;
 use crate::frame::{self, End as Station};
 use crate::key::tests::key;
 use crate::machine::{Identity, Timing};
@@ -52,7 +53,7 @@ fn scene(test: impl FnOnce(&mut Scene)) {
         store.prepare().unwrap();
         let home = NetNs::current().unwrap();
         let (prefix, boot) = (String::new(), "this".to_owned());
-        let mut host = Host { home, routes, prefix, boot };
+        let mut host = Host { home, routes, prefix, boot, guest_port: GuestPort::default() };
         let path = format!("/proc/self/fd/{}", container.as_fd().as_raw_fd());
         let found = host.inspect(&path, "eth0").unwrap();
         for port in [&port, &end] {

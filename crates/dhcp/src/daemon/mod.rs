@@ -40,6 +40,7 @@ pub use serve::attachment_half;
 
 use connection::Connection;
 use exchange::Heard;
+use guest_port::GuestPort;
 use interface::Host;
 use lease::{Lease, Outcome, Tools};
 use listener::Listener;
@@ -108,12 +109,14 @@ impl Daemon {
             format!("another DHCP daemon keeps its leases in {}: {error}", settings.data.display())
         })?;
         let signals = Signals::termination().map_err(|error| text(&error))?;
-        let host = Host {
+        let mut host = Host {
             home: NetNs::current().map_err(|error| text(&error))?,
             routes: RouteSocket::open().map_err(|error| text(&error))?,
             prefix: settings.host_prefix.clone(),
             boot: podwire_sys::boot::boot_id().map_err(|error| text(&error))?.as_str().to_owned(),
+            guest_port: GuestPort::default(),
         };
+        host.guest_port.close(&mut host.routes);
         let poll = Poll::new().map_err(|error| text(&error))?;
         poll.watch(&signals, Token::Signals)
             .and_then(|()| poll.watch(&listener, Token::Listener))
@@ -147,11 +150,15 @@ impl Daemon {
     fn serve(&mut self) -> Result<(), String> {
         loop {
             let due = self.agenda.first().map(|(due, _)| *due);
+            let port_due = self.tools.host.guest_port.due();
+            let due = due.map_or(port_due, |due| Some(port_due.map_or(due, |port| due.min(port))));
             let ready = self.poll.wait(due).map_err(|error| format!("waiting: {error}"))?;
             for token in ready {
                 match token {
                     Token::Signals => {
                         log::info!("ending; {} leases are kept", self.leases.len());
+                        let Host { guest_port, routes, .. } = &mut self.tools.host;
+                        guest_port.close(routes);
                         return Ok(());
                     }
                     Token::Listener => self.accept(),
@@ -165,6 +172,8 @@ impl Daemon {
 
     /// Does what is due.
     fn fire(&mut self) {
+        let Host { guest_port, routes, .. } = &mut self.tools.host;
+        guest_port.wake(routes, now());
         let mut busy = self.leases.values().filter(|lease| lease.exchange.is_some()).count();
         while let Some((due, token)) = self.agenda.first().copied() {
             let moment = now();

@@ -11,7 +11,6 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 use podwire_sys::packet::PacketSocket;
 
-use super::guest_port;
 use super::interface::{Host, Whereabouts};
 use crate::frame::{self, EVERYONE, End, SERVER_PORT};
 use crate::message::Message;
@@ -55,7 +54,7 @@ pub(super) fn release(
         let to = if is_own { End { hardware: EVERYONE, ..to } } else { to };
         let frame = frame::to_server(from, to, side.vlan, &bytes);
         let sent = if device.is_bridge() && (is_own || side.port_vlan.is_some()) {
-            guest_port::send(&mut host.routes, device.index, side.port_vlan, &frame)
+            host.send_as_port(device.index, side.port_vlan, &frame)
         } else {
             PacketSocket::open_sender(device.index)
                 .and_then(|socket| socket.send(&frame))

@@ -112,7 +112,11 @@ impl Daemon {
 
     /// A client's time is up.
     pub(super) fn drop_client(&mut self, number: u64) {
-        if self.connections.contains_key(&number) {
+        // It may have been the daemon that was slow: what the client has said by
+        // now counts.
+        self.talk(number);
+        let is_slow = |connection: &Connection| !connection.is_waiting();
+        if self.connections.get(&number).is_some_and(is_slow) {
             self.tools.metrics.dropped_clients += 1;
             log::warn!("dropped a client that was too slow");
             self.hang_up(number);

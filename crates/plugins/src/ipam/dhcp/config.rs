@@ -1,4 +1,14 @@
-//! The configuration of `dhcp`.
+//! The configuration of `dhcp`, all under `ipam`:
+//!
+//! | key | value |
+//! |---|---|
+//! | `daemonSocketPath` | where the daemon listens; `/run/cni/dhcp.sock` |
+//! | `request` | options to ask for, in this order: `[{"option": "ntp-servers"}, {"option": "43"}]`, by name or by number as text. The usual ones follow, unless an entry has `"skipDefault": true` |
+//! | `provide` | options to tell the server: `[{"option": "host-name", "value": "web"}]`; with `"fromArg": "K8S_POD_NAME"` the value is that of this key of `CNI_ARGS`, where it's there |
+//! | `priority` | metric of all routes |
+//! | `clientId` | `"compatible"` as the Go plugin (the default), `"short"` in 34 bytes, or `"mac"` |
+//! | `broadcast` | `true` asks servers to answer by broadcast; always so for `ipvlan` |
+//! | `dataDir` | where the daemon keeps its leases (its flag `-datadir`), for DEL and GC while it doesn't run |
 
 use std::path::PathBuf;
 
