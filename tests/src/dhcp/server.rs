@@ -212,8 +212,8 @@ impl Server {
         if self.software != Software::Udhcpd {
             return self.wait(mark, Event::Released(address));
         }
-        // Soon enough that it can't be the lease's end.
-        let deadline = Instant::now() + self.settings.lease / 2;
+        // Soon enough that it can't be the lease's end: it was renewed a third ago.
+        let deadline = Instant::now() + self.settings.lease * 6 / 10;
         while self.leases().iter().any(|lease| lease.address == address) {
             assert!(Instant::now() < deadline, "{address} was not released");
         }
