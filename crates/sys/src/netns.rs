@@ -4,6 +4,7 @@
 //! ([`NetNs::run`]). There is no way to enter one and forget to leave.
 
 mod cookie;
+mod identity;
 mod interface;
 mod named;
 
@@ -16,6 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+pub use identity::{Identity, NoIdentity};
 pub use named::NamedNetNs;
 
 /// The magic number of nsfs, include/uapi/linux/magic.h.

@@ -20,6 +20,7 @@
 
 mod capture;
 mod pump;
+mod size_limit;
 mod spawn;
 
 use std::ffi::OsString;
@@ -31,6 +32,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub use capture::Captured;
+pub use size_limit::{BeyondSizeLimit, beyond_size_limit};
 
 /// What of stdout and of stderr is kept if the spec does not say otherwise.
 pub const DEFAULT_OUTPUT_LIMIT: usize = 8 << 20;

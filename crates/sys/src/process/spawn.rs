@@ -147,6 +147,7 @@ pub(super) fn signal_name(number: i32) -> Option<&'static str> {
         libc::SIGALRM => "SIGALRM",
         libc::SIGTERM => "SIGTERM",
         libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
         libc::SIGSYS => "SIGSYS",
         _ => return None,
     })
