@@ -72,7 +72,7 @@ impl Census {
         let listing = store.list()?;
         let now = SystemTime::now();
         let attachments = listing.attachments.into_iter().map(|stored| Entry {
-            liveness: liveness(&stored.record),
+            liveness: liveness(&stored),
             age: std::fs::metadata(&stored.path)
                 .and_then(|metadata| metadata.modified())
                 .ok()

@@ -2,19 +2,22 @@
 //! where an operator asks to keep what lives.
 //!
 //! Conservative in what it calls dead: a namespace counts as dead only if its
-//! path was recorded and now leads to nothing, or to something that is no
-//! namespace. It counts as alive if any namespace is there, even a stranger's,
-//! and as unknown (so kept) if the path can't be looked at or the directory
+//! path was recorded and now leads to nothing, to something that is no
+//! namespace, or to one of which boot id and cookie prove that it is another
+//! (the runtime writes both down beside the record). Without that proof, as for
+//! what libcni has recorded, it counts as alive if any namespace is there, even
+//! a stranger's, and as unknown (so kept) if the path can't be looked at or the directory
 //! that held it is missing too, as it is in another mount namespace.
 
 use std::path::Path;
 
 use podwire_spec::id::{AttachmentKey, NetworkName};
+use podwire_sys::boot::boot_id;
 use podwire_sys::netns::{NetNs, OpenError};
 
 use crate::error::RuntimeError;
 use crate::operations::ValidSet;
-use crate::store::{Listing, Record, State, Unreadable};
+use crate::store::{Listing, State, Stored, Unreadable};
 
 /// Whether an attachment's namespace is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +42,22 @@ impl Liveness {
 }
 
 /// Looks for the namespace of a recorded attachment.
-pub fn liveness(record: &Record) -> Liveness {
-    if record.netns.is_empty() {
+pub fn liveness(stored: &Stored) -> Liveness {
+    if stored.record.netns.is_empty() {
         return Liveness::Unknown;
     }
-    let path = Path::new(&record.netns);
+    if let Some(recorded) = &stored.sandbox
+        && boot_id().is_ok_and(|boot| boot != *recorded.boot())
+    {
+        // No namespace outlives its boot, whatever is at the path.
+        return Liveness::Dead;
+    }
+    let path = Path::new(&stored.record.netns);
     match NetNs::open(path) {
-        Ok(_) => Liveness::Alive,
+        Ok(netns) => match (&stored.sandbox, netns.identity()) {
+            (Some(recorded), Some(present)) if *recorded != present => Liveness::Dead,
+            _ => Liveness::Alive,
+        },
         Err(OpenError::NotANamespace { .. }) => Liveness::Dead,
         Err(OpenError::Missing { .. }) if path.starts_with("/proc") => Liveness::Dead,
         Err(OpenError::Missing { .. }) => {
@@ -89,7 +101,7 @@ pub fn keep_live(network: &NetworkName, listing: &Listing) -> Result<ValidSet, R
         let record = &stored.record;
         let keep = record.key.network == *network
             && record.state == State::Attached
-            && liveness(record) != Liveness::Dead;
+            && liveness(stored) != Liveness::Dead;
         keep.then(|| record.key.clone())
     });
     Ok(ValidSet::of(keys.map(|AttachmentKey { container_id, ifname, .. }| (container_id, ifname))))

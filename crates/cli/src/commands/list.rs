@@ -179,7 +179,11 @@ mod tests {
         pending.state = State::Adding;
         pending.result.clear();
         let entry = |record, age| Entry {
-            stored: Stored { record, path: "/var/lib/cni/results/podnet-web-eth0".into() },
+            stored: Stored {
+                record,
+                path: "/var/lib/cni/results/podnet-web-eth0".into(),
+                sandbox: None,
+            },
             liveness: Liveness::Alive,
             age,
         };

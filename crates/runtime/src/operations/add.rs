@@ -93,10 +93,6 @@ impl Runtime {
         chain.lock = Some(&network_lock);
         // Waiting for a lock takes nothing from the plugins' time.
         chain.clock = Clock::start(self.deadlines.operation, self.deadlines.plugin);
-        self.make_room(network, attachment, &target, existing, &network_lock)?;
-
-        sandbox::refuse_taken(list, &target)?;
-
         let mut record = Record {
             key: target.key.clone(),
             state: State::Adding,
@@ -106,7 +102,16 @@ impl Runtime {
             capability_args: attachment.capability_args.clone(),
             result: String::new(),
         };
-        self.store.write_intent(&record)?;
+        let begun = self
+            .make_room(network, attachment, &target, existing, &network_lock)
+            .and_then(|()| sandbox::refuse_taken(list, &target))
+            .and_then(|()| self.store.write_intent(&record));
+        if let Err(error) = begun {
+            drop(network_lock);
+            container_lock.retire();
+            self.locks.tidy_network(network.name());
+            return Err(error);
+        }
 
         let outcome = run_all(&chain, &programs).and_then(|(result, raw)| {
             record.state = State::Attached;
@@ -138,7 +143,7 @@ impl Runtime {
         let known = Known::find(self, &target.key)?;
         let Some(stored) = known.found.best() else { return Ok(()) };
         let unfinished = stored.record.state != State::Attached;
-        let gone = unfinished || liveness(&stored.record) == Liveness::Dead;
+        let gone = unfinished || liveness(stored) == Liveness::Dead;
         if existing == Existing::Refuse || !gone {
             return Err(RuntimeError::AlreadyAttached {
                 attachment: target.key.clone(),

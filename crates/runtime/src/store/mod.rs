@@ -10,6 +10,7 @@
 
 mod paths;
 mod record;
+mod sandbox;
 
 use std::fs;
 use std::io::{Error as IoError, ErrorKind};
@@ -20,6 +21,8 @@ use podwire_sys::file::{
     Durability, create_dir_all, is_temporary_name, quarantine, read_bounded,
     remove_abandoned_temporaries, write_atomic,
 };
+
+use podwire_sys::netns::Identity;
 
 pub(crate) use paths::check_length;
 pub use record::{Record, State};
@@ -39,6 +42,9 @@ pub struct Stored {
     pub record: Record,
     /// Its file.
     pub path: PathBuf,
+    /// The namespace that it was attached in, if we have finished it: a path alone
+    /// may lead to another by now.
+    pub sandbox: Option<Identity>,
 }
 
 /// A file that should be a record and can't be understood.
@@ -171,6 +177,9 @@ impl Store {
         ensure(&self.paths.intents())?;
         ensure(&self.paths.results())?;
         write(&intent, record)?;
+        // Before the record is one: none is ever without.
+        ensure(&self.paths.sandboxes())?;
+        sandbox::write(&self.paths.sandbox_file(&record.key), &record.netns, &intent)?;
         let place = self.paths.libcni_file(&record.key);
         let place = match fs::hard_link(&intent, &place) {
             Ok(()) => {
@@ -212,6 +221,7 @@ impl Store {
             }
         }
         for stored in stored {
+            remove_file(&self.paths.sandbox_file(&stored.record.key))?;
             remove_file(&self.paths.intent_file(&stored.record.key))?;
             remove_file(&stored.path)?;
         }
@@ -237,14 +247,31 @@ impl Store {
         files_of(&self.paths.quarantine())
     }
 
-    /// Removes what killed processes left half written.
+    /// Removes what killed processes left half written, and what we know of
+    /// attachments that libcni has deleted.
     ///
     /// # Errors
     /// If a directory can't be listed or a file not be removed.
     pub fn sweep(&self) -> Result<usize, RuntimeError> {
-        let intents = self.paths.intents();
-        remove_abandoned_temporaries(&intents)
-            .map_err(|error| store_error("sweeping", &intents, error))
+        let mut removed = 0;
+        for directory in [self.paths.intents(), self.paths.sandboxes()] {
+            removed += remove_abandoned_temporaries(&directory)
+                .map_err(|error| store_error("sweeping", &directory, error))?;
+        }
+        for path in files_of(&self.paths.sandboxes())? {
+            let Some(key) = Paths::key_of(&path) else { continue };
+            // In the order in which a commit moves it, so that none is missed.
+            let places = [
+                self.paths.intent_file(&key),
+                self.paths.libcni_file(&key),
+                self.paths.own_file(&key),
+            ];
+            if !places.iter().any(|place| place.exists()) {
+                remove_file(&path)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// `None` if the file is not there; else the record, or why it is none.
@@ -281,7 +308,11 @@ impl Store {
         if !self.paths.is_place_of(path, &record.key) {
             return Ok(Some(Err(format!("it is about {}, whose place is another", record.key))));
         }
-        Ok(Some(Ok(Stored { record, path: path.to_owned() })))
+        let sandbox = match record.state {
+            State::Attached => sandbox::read(&self.paths.sandbox_file(&record.key), path),
+            State::Adding | State::DeletePending => None,
+        };
+        Ok(Some(Ok(Stored { record, path: path.to_owned(), sandbox })))
     }
 
     fn belongs_to_another(&self, path: &Path, key: &AttachmentKey) -> Result<bool, RuntimeError> {

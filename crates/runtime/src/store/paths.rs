@@ -9,7 +9,7 @@
 use std::path::{Path, PathBuf};
 
 use podwire_spec::error::Error;
-use podwire_spec::id::AttachmentKey;
+use podwire_spec::id::{AttachmentKey, ContainerId, IfName, NetworkName};
 
 /// The longest file name of Linux file systems, in bytes.
 const NAME_MAX: usize = 255;
@@ -45,6 +45,16 @@ impl Paths {
         self.own().join("intents")
     }
 
+    /// Which namespace finished attachments were in.
+    pub(crate) fn sandboxes(&self) -> PathBuf {
+        self.own().join("sandboxes")
+    }
+
+    /// The file that says which namespace an attachment was in.
+    pub(crate) fn sandbox_file(&self, key: &AttachmentKey) -> PathBuf {
+        self.sandboxes().join(own_name(key))
+    }
+
     /// Files that could not be understood.
     pub(crate) fn quarantine(&self) -> PathBuf {
         self.own().join("quarantine")
@@ -63,6 +73,17 @@ impl Paths {
     /// The file for an attachment whose ADD has begun.
     pub(crate) fn intent_file(&self, key: &AttachmentKey) -> PathBuf {
         self.intents().join(own_name(key))
+    }
+
+    /// The attachment that a file of ours is about, by its name.
+    pub(crate) fn key_of(path: &Path) -> Option<AttachmentKey> {
+        let mut parts = path.file_name()?.to_str()?.split(':');
+        let (network, container_id, ifname) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(AttachmentKey {
+            network: NetworkName::parse(network).ok()?,
+            container_id: ContainerId::parse(container_id).ok()?,
+            ifname: IfName::parse(ifname).ok().filter(|_| parts.next().is_none())?,
+        })
     }
 
     /// Whether a record about `key` belongs at `path`.

@@ -175,3 +175,63 @@ fn what_killed_writers_left_is_swept() {
     assert_eq!(store.list().unwrap().attachments.len(), 1);
     assert_eq!(store.sweep().unwrap(), 1);
 }
+
+/// The namespace of the test itself, and one that has a mark but is another.
+fn attached_here(store: &Store, id: &str) -> PathBuf {
+    let mut record = record(key("net", id, "eth0"), State::Attached);
+    record.netns = "/proc/self/ns/net".to_owned();
+    store.write_intent(&Record { state: State::Adding, ..record.clone() }).unwrap();
+    store.commit(&record).unwrap()
+}
+
+fn only(store: &Store) -> Stored {
+    let mut listing = store.list().unwrap();
+    assert_eq!(listing.attachments.len(), 1);
+    listing.attachments.remove(0)
+}
+
+/// A boot id or cookie that isn't the present one proves that the namespace is gone,
+/// whatever lies at its path.
+#[test]
+fn b005_another_boot_or_namespace_at_the_path_is_dead() {
+    use crate::live::{Liveness, liveness};
+    let (directory, store) = store();
+    let file = directory.path().join("cni/podwire/sandboxes/net:c1:eth0");
+    let place = attached_here(&store, "c1");
+    let stored = only(&store);
+    assert!(stored.sandbox.is_some());
+    assert_eq!(liveness(&stored), Liveness::Alive);
+    let line = fs::read_to_string(&file).unwrap();
+    let (about, identity) = line.trim_end().split_once('\n').unwrap();
+    let (boot, cookie) = identity.split_once(':').unwrap();
+    let another_boot = "00000000-1111-2222-3333-444444444444";
+    for (identity, wanted) in [
+        (format!("{another_boot}:{cookie}"), Liveness::Dead),
+        (format!("{boot}:{cookie}9"), Liveness::Dead),
+        (format!("{boot}:"), Liveness::Alive), // Torn: it proves nothing.
+    ] {
+        fs::write(&file, format!("{about}\n{identity}\n")).unwrap();
+        assert_eq!(liveness(&only(&store)), wanted, "{identity}");
+    }
+    // What libcni has written since is another attachment, of which nothing is known.
+    fs::write(&file, format!("{about}\n{another_boot}:{cookie}\n")).unwrap();
+    let content = fs::read(&place).unwrap();
+    fs::write(&place, content).unwrap();
+    assert_eq!(liveness(&only(&store)), Liveness::Alive);
+
+    store.remove(&store.find(&key("net", "c1", "eth0")).unwrap()).unwrap();
+    assert!(!file.exists());
+}
+
+#[test]
+fn what_libcni_has_deleted_is_swept() {
+    let (directory, store) = store();
+    let sandboxes = directory.path().join("cni/podwire/sandboxes");
+    attached_here(&store, "c1");
+    let gone = attached_here(&store, "c2");
+    fs::remove_file(gone).unwrap();
+    store.write_intent(&record(key("net", "c3", "eth0"), State::Adding)).unwrap();
+    fs::write(sandboxes.join("net:c3:eth0"), "").unwrap();
+    assert_eq!(store.sweep().unwrap(), 1);
+    assert_eq!(names(&sandboxes), ["net:c1:eth0", "net:c3:eth0"]);
+}

@@ -179,7 +179,7 @@ fn keep_live_keeps_what_lives_or_cannot_be_told() {
     let words: Vec<_> = listing
         .attachments
         .iter()
-        .map(|stored| (stored.record.key.container_id.as_str(), liveness(&stored.record).as_str()))
+        .map(|stored| (stored.record.key.container_id.as_str(), liveness(stored).as_str()))
         .collect();
     assert_eq!(
         words,
