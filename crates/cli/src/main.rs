@@ -28,8 +28,11 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::Parser;
+use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
 
 fn main() -> ExitCode {
+    // A full file is an error like a full disk, not the end in the middle of a change.
+    beyond_size_limit(BeyondSizeLimit::IsAnError);
     let cli = arguments::Cli::parse();
     let format = cli.common.output;
     let outcome = commands::dispatch(cli);

@@ -1,6 +1,6 @@
 //! `podwire add`.
 
-use podwire_runtime::{Attached, Existing, Network};
+use podwire_runtime::{Attached, Existing, Network, Source};
 use podwire_spec::result::VersionedResult;
 
 use crate::arguments::{AddArguments, CommonArguments};
@@ -18,7 +18,11 @@ pub(super) fn run(common: CommonArguments, arguments: &AddArguments) -> Result<E
     let existing = if arguments.replace { Existing::ReplaceDead } else { Existing::Refuse };
     match context.runtime.add(&network, &attachment, existing) {
         Ok(attached) => {
-            output::print(&result_text(&network, &attached))?;
+            if let Err(unsaid) = output::print(&result_text(&network, &attached)) {
+                // Whoever asked knows of no attachment, and calls it failed.
+                context.runtime.del(&network, &attachment, Source::Recorded)?;
+                return Err(unsaid);
+            }
             Ok(Exit::Done)
         }
         Err(error) => {

@@ -10,6 +10,7 @@ use podwire_netlink::route::RouteSocket;
 use podwire_netlink::route::link_change::ChangeLink;
 use podwire_spec::error::Error;
 use podwire_sys::netns::NetNs;
+use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
 use rustix::io::FdFlags;
 
 use super::mounts;
@@ -62,7 +63,11 @@ fn start_here(
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::Usage(Error::environment("no command is given")));
     };
-    Ok(match Command::new(program).args(arguments).spawn() {
+    // The command gets the signal as the kernel has it, not as we do.
+    beyond_size_limit(BeyondSizeLimit::Kills);
+    let spawned = Command::new(program).args(arguments).spawn();
+    beyond_size_limit(BeyondSizeLimit::IsAnError);
+    Ok(match spawned {
         Ok(child) => Started::Running(child),
         Err(source) => {
             let code = if source.kind() == ErrorKind::NotFound { 127 } else { 126 };
