@@ -85,9 +85,9 @@ impl MovedDevice {
         self.key.ifname.as_str()
     }
 
-    fn search(&self) -> Search {
-        Search {
-            record: record::read(&self.owner),
+    fn search(&self) -> Result<Search, Error> {
+        Ok(Search {
+            record: record::find(&self.owner)?,
             ifname: self.ifname().to_owned(),
             configured: match &self.selector {
                 Some(Selector::Name(name)) => Some(name.clone()),
@@ -95,7 +95,7 @@ impl MovedDevice {
             },
             mac: self.recorded_mac.clone(),
             of_others: record::names_of_others(&self.owner),
-        }
+        })
     }
 
     /// The device on the host, one that came back by itself included.
@@ -288,7 +288,7 @@ impl Resource<Kernel> for MovedDevice {
         if kernel.container()?.link_by_name(self.ifname()).map_err(refused)?.is_some() {
             return Err(taken(self.ifname()));
         }
-        let search = self.search();
+        let search = self.search()?;
         if search.record.is_some()
             && let Where::Inside(link) = search.find(kernel)?
         {
@@ -303,7 +303,7 @@ impl Resource<Kernel> for MovedDevice {
         // Whoever had it has it no more: a late DEL must not take it from us.
         record::remove_others(&self.owner, &link.name);
         let record = Record::of(&link, &self.key, self.sandbox.clone());
-        record.write(&self.owner);
+        record.write(&self.owner)?;
         if let Err(error) = self.move_in(kernel, &link, &record) {
             record::remove(&self.owner);
             return Err(error);
@@ -340,7 +340,7 @@ impl Resource<Kernel> for MovedDevice {
     }
 
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let search = self.search();
+        let search = self.search()?;
         let mut recorded = recorded_kernel(kernel, &search)?;
         return_device(recorded.as_mut().unwrap_or(kernel), &self.owner, &search)
     }
@@ -383,7 +383,7 @@ impl Resource<Kernel> for DeviceAddresses {
     }
 
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {
-        let search = self.0.search();
+        let search = self.0.search()?;
         let mut recorded = recorded_kernel(kernel, &search)?;
         let kernel = recorded.as_mut().unwrap_or(kernel);
         let Where::Inside(link) = search.find(kernel)? else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! The file that keeps an interface's original attributes.
 //!
 //! Path and keys are the Go plugin's. It knows no network, which garbage
-//! collection must; so ours has one key more, the owner mark, which Go's
-//! reader passes over.
+//! collection must; so ours has two keys more, which Go's reader passes over: the
+//! owner mark, and which namespace the interface was in.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use podwire_spec::id::AttachmentKey;
 use podwire_spec::json::Object;
 use podwire_sys::PathError;
 use podwire_sys::file::{self, Durability};
+use podwire_sys::netns::Identity;
 
 use super::Attributes;
 
@@ -32,6 +33,8 @@ pub(super) struct Stored {
     pub(super) attributes: Attributes,
     /// None in one of the Go plugin.
     pub(super) owner: Option<OwnerMark>,
+    /// Where the interface was; a namespace's path may be a stranger's later.
+    pub(super) sandbox: Option<Identity>,
 }
 
 /// The file of one attachment.
@@ -137,6 +140,7 @@ impl Stored {
             all_multicast.map(|on| format!("\"allmulti\": {on}")),
             transmit_queue_length.map(|length| format!("\"txQLen\": {length}")),
             self.owner.map(|owner| format!("\"podwire\": \"{owner}\"")),
+            self.sandbox.as_ref().map(|sandbox| format!("\"podwireSandbox\": \"{sandbox}\"")),
         ];
         let lines: Vec<_> = lines.into_iter().flatten().map(|line| format!(" {line}")).collect();
         format!("{{\n{}\n}}", lines.join(",\n"))
@@ -155,6 +159,7 @@ impl Stored {
                 transmit_queue_length: object.integer("txQLen")?,
             },
             owner: owner.and_then(|text| OwnerMark::from_comment(&text)),
+            sandbox: object.text_of("podwireSandbox")?.and_then(|text| text.parse().ok()),
         })
     }
 }
@@ -173,18 +178,21 @@ mod tests {
             all_multicast: Some(true),
             transmit_queue_length: Some(0),
         };
-        let stored = Stored { attributes, owner };
+        let boot = "00000000-1111-2222-3333-444444444444";
+        let sandbox = Some(format!("{boot}:7").parse().unwrap());
+        let stored = Stored { attributes, owner, sandbox };
         let text = stored.to_json();
         assert_eq!(
             text,
             "{\n \"mac\": \"02:00:00:00:00:01\",\n \"promisc\": false,\n \"mtu\": 1500,\n \
              \"allmulti\": true,\n \"txQLen\": 0,\n \"podwire\": \
-             \"43d91f8451058a70-f4d01f2ef4b92245\"\n}"
+             \"43d91f8451058a70-f4d01f2ef4b92245\",\n \
+             \"podwireSandbox\": \"00000000-1111-2222-3333-444444444444:7\"\n}"
         );
         assert_eq!(Stored::parse(&text).unwrap(), stored);
         let go = Stored::parse("{\n \"mtu\": 1500\n}").unwrap();
         let mtu_only = Attributes { mtu: Some(1500), ..Attributes::default() };
-        assert_eq!(go, Stored { attributes: mtu_only, owner: None });
+        assert_eq!(go, Stored { attributes: mtu_only, owner: None, sandbox: None });
     }
 
     #[test]

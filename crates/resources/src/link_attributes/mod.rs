@@ -14,6 +14,7 @@ use podwire_netlink::route::{Link, MacAddress};
 use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_spec::error::Error;
 use podwire_spec::id::AttachmentKey;
+use podwire_sys::netns::Identity;
 
 pub use self::attributes::Attributes;
 pub use self::collection::Backups;
@@ -56,13 +57,20 @@ impl LinkAttributes {
 
     /// Keeps what is there of what will be changed. What an earlier ADD kept
     /// stays: it knew the originals.
-    fn keep(&self, current: &Attributes) -> Result<Option<Stored>, Error> {
+    fn keep(
+        &self,
+        current: &Attributes,
+        sandbox: Option<Identity>,
+    ) -> Result<Option<Stored>, Error> {
         let earlier = self.backup.read()?;
         let originals = match &earlier {
-            Some(earlier) => earlier.attributes.or(current),
-            None => current.clone(),
+            Some(earlier) if is_same(earlier.sandbox.as_ref(), sandbox.as_ref()) => {
+                earlier.attributes.or(current)
+            }
+            // Of another namespace, as before a boot, or none.
+            _ => current.clone(),
         };
-        let stored = Stored { attributes: originals, owner: Some(self.owner) };
+        let stored = Stored { attributes: originals, owner: Some(self.owner), sandbox };
         if earlier.as_ref() != Some(&stored) {
             self.backup.write(&stored)?;
         }
@@ -79,11 +87,19 @@ impl LinkAttributes {
 
     /// Whether this may be the interface that was changed: a namespace's path
     /// may be a stranger's by now.
-    fn is_proven(&self, link: &Link, stored: &Stored) -> bool {
+    fn is_proven(&self, link: &Link, stored: &Stored, sandbox: Option<&Identity>) -> bool {
+        if !is_same(stored.sandbox.as_ref(), sandbox) {
+            return false;
+        }
         let Some(recorded) = self.recorded_mac else { return true };
         let known = [Some(recorded), self.wanted.mac, stored.attributes.mac];
         known.contains(&link.mac)
     }
+}
+
+/// Whether two namespaces may be the same; what isn't known tells nothing.
+fn is_same(one: Option<&Identity>, other: Option<&Identity>) -> bool {
+    one.is_none() || other.is_none() || one == other
 }
 
 impl Resource<Kernel> for LinkAttributes {
@@ -98,7 +114,7 @@ impl Resource<Kernel> for LinkAttributes {
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
         let link = kernel.container_link(self.ifname())?;
         let current = Attributes::of(&link, &self.wanted);
-        let earlier = self.keep(&current)?;
+        let earlier = self.keep(&current, kernel.sandbox()?.identity())?;
         let outcome = self.wanted.apply(kernel.container()?, &link);
         if let Some(error) = outcome.into_iter().next() {
             // What of it was changed, and what was not, is the same again.
@@ -132,7 +148,8 @@ impl Resource<Kernel> for LinkAttributes {
             None
         };
         if let Some(link) = link {
-            if self.is_proven(&link, &stored) {
+            let sandbox = kernel.sandbox()?.identity();
+            if self.is_proven(&link, &stored, sandbox.as_ref()) {
                 let troubles = stored.attributes.apply(kernel.container()?, &link);
                 if let Some(first) = troubles.into_iter().next() {
                     return Err(first.context("setting back what was there before").with_details(
@@ -141,8 +158,8 @@ impl Resource<Kernel> for LinkAttributes {
                 }
             } else {
                 log::warn!(
-                    "interface {} in the namespace is left alone: its MAC address isn't that of \
-                     container {}",
+                    "interface {} in the namespace is left alone: namespace or MAC address isn't \
+                     that of container {}",
                     self.ifname(),
                     self.key.container_id
                 );

@@ -16,6 +16,7 @@ pub struct MovedDevices;
 impl MovedDevices {
     /// Whether any container has a device.
     pub fn any() -> bool {
+        record::sweep();
         !record::owners().is_empty()
     }
 }

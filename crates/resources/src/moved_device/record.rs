@@ -6,6 +6,7 @@
 //! that is written before the device is touched. It need not outlive a boot,
 //! since a device doesn't stay in a namespace over one.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use podwire_netlink::route::{Link, MacAddress};
@@ -13,7 +14,10 @@ use podwire_plugin::OwnerMark;
 use podwire_spec::error::Error;
 use podwire_spec::id::{AttachmentKey, IfName};
 use podwire_spec::json::{Object, Writer};
-use podwire_sys::file::{Durability, create_dir_all, read_bounded, regular_files, write_atomic};
+use podwire_sys::file::{
+    Durability, create_dir_all, read_bounded, regular_files, remove_abandoned_temporaries,
+    write_atomic,
+};
 
 /// One file per moved device, named by the owner's mark.
 pub const DIRECTORY: &str = "/run/podwire/devices";
@@ -112,35 +116,72 @@ impl Record {
         })
     }
 
-    /// Keeps it. Where it can't be written (rootless), the alias must do.
-    pub(super) fn write(&self, owner: &OwnerMark) {
+    /// Keeps it. Where we may not write (rootless), the alias must do.
+    ///
+    /// # Errors
+    /// The disk is full or broken: the device could not come home as it was.
+    pub(super) fn write(&self, owner: &OwnerMark) -> Result<(), Error> {
         let path = path_of(owner);
         let outcome = create_dir_all(Path::new(DIRECTORY), 0o700).and_then(|()| {
             write_atomic(&path, self.to_json().as_bytes(), 0o600, Durability::Volatile)
         });
-        if let Err(error) = outcome {
-            log::debug!("no record of device {}: {error}", self.name);
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                log::debug!("no record of device {}: {error}", self.name);
+                Ok(())
+            }
+            Err(error) => Err(Error::io(format!(
+                "noting in {} how device {} is on the host: {error}",
+                path.display(),
+                self.name
+            ))),
         }
     }
 }
 
-/// The record of an attachment's device. One that can't be read is as good as
+/// The record of an attachment's device. One that can't be understood is as good as
 /// none: the alias still tells the name.
-pub(super) fn read(owner: &OwnerMark) -> Option<Record> {
-    let bytes = match read_bounded(&path_of(owner), LIMIT) {
+///
+/// # Errors
+/// The disk is broken: another try may still read it, and it must not be removed.
+pub(super) fn find(owner: &OwnerMark) -> Result<Option<Record>, Error> {
+    let path = path_of(owner);
+    let bytes = match read_bounded(&path, LIMIT) {
         Ok(bytes) => bytes,
-        Err(error) if error.is_missing() => return None,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error)
+            if error.errno().is_some() && error.kind() != io::ErrorKind::PermissionDenied =>
+        {
+            return Err(Error::io(format!("the record of a moved device: {error}")));
+        }
         Err(error) => {
             log::warn!("going on without the device's record: {error}");
-            return None;
+            return Ok(None);
         }
     };
     let parsed = Record::parse(&String::from_utf8_lossy(&bytes));
-    parsed.map_err(|error| log::warn!("going on without the device's record: {error}")).ok()
+    Ok(parsed.map_err(|error| log::warn!("going on without {}: {error}", path.display())).ok())
 }
 
-/// Forgets an attachment's device.
+/// The same where one that can't be read says as much as none.
+pub(super) fn read(owner: &OwnerMark) -> Option<Record> {
+    find(owner).unwrap_or_else(|error| {
+        log::warn!("going on without it: {error}");
+        None
+    })
+}
+
+/// Removes half-written records whose writers are no more.
+pub(super) fn sweep() {
+    if let Err(error) = remove_abandoned_temporaries(Path::new(DIRECTORY)) {
+        log::warn!("half-written files stay: {error}");
+    }
+}
+
+/// Forgets an attachment's device, and what killed writers have left.
 pub(super) fn remove(owner: &OwnerMark) {
+    sweep();
     let path = path_of(owner);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

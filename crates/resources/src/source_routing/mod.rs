@@ -227,6 +227,27 @@ impl SourceRouting {
         Ok(())
     }
 
+    /// Where neither result nor interface is left: rules of our form that no packet can
+    /// meet, since nothing has their address and their table is empty. Whoever made
+    /// them, their interface is gone.
+    fn dead(socket: &mut RouteSocket) -> Result<BTreeSet<IpNet>, Error> {
+        let addresses = socket.addresses().map_err(refused)?;
+        let routes = socket.routes(RouteFilter::default()).map_err(refused)?;
+        let mut dead = BTreeSet::new();
+        for family in [Family::V4, Family::V6] {
+            // A kernel without IPv6 has no such rules.
+            for rule in socket.rules(family).unwrap_or_default() {
+                let source = rule.source.filter(|_| plan::is_ours(&rule));
+                dead.extend(source.filter(|source| {
+                    plan::is_takeable(rule.table)
+                        && !addresses.iter().any(|one| one.address.addr() == source.addr())
+                        && !routes.iter().any(|route| route.table == rule.table)
+                }));
+            }
+        }
+        Ok(dead)
+    }
+
     /// The addresses whose rules go, and the interface if it is there.
     ///
     /// A namespace's path may be a stranger's by now, with an interface of the
@@ -238,6 +259,9 @@ impl SourceRouting {
         let mut hosts: BTreeSet<_> = self.sources.iter().map(Source::host).collect();
         let everybodys = socket.addresses().map_err(refused)?;
         let Some(link) = socket.link_by_name(&self.ifname).map_err(refused)? else {
+            if hosts.is_empty() {
+                return Ok((None, Self::dead(socket)?));
+            }
             // Rules for an address that nothing has are nobody else's.
             hosts.retain(|host| !everybodys.iter().any(|one| one.address.addr() == host.addr()));
             return Ok((None, hosts));
