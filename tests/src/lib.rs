@@ -28,6 +28,7 @@ pub mod lab;
 mod libcni;
 mod node;
 pub mod normal;
+pub mod races;
 mod refusal;
 pub mod segment;
 

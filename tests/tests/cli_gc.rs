@@ -51,6 +51,59 @@ fn b086_gc_keeps_what_its_namespaces_name() {
     assert_eq!(terminal.states(), ["alive"]);
 }
 
+/// B086: a path stands for the record that holds it, under whatever id, and by whatever
+/// other path leads to the same namespace; also when that is gone.
+#[test]
+fn b086_gc_keeps_what_a_path_leads_to() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    terminal.world.netns("a");
+    terminal.run("add pods /run/netns/a --container-id chosen").success();
+    let (link, bound) = (terminal.world.path("link"), terminal.world.write("bound", ""));
+    std::os::unix::fs::symlink("/run/netns/a", &link).unwrap();
+    podwire_sys::mount::bind(std::path::Path::new("/run/netns/a"), &bound).unwrap();
+    for path in ["/run/netns/a", "/run/../run/netns/a", "/run/world/link", "/run/world/bound"] {
+        terminal.run(&format!("gc pods --keep {path}")).success();
+        assert_eq!(reserved(), ["10.1.0.2"], "{path}");
+    }
+    terminal.run("check pods --container-id chosen /run/netns/a").success();
+    podwire_sys::mount::detach(&bound).unwrap();
+    podwire_sys::netns::NamedNetNs::remove("/run/netns/a").unwrap();
+    terminal.run("gc pods --keep /run/netns/a").success();
+    assert_eq!(reserved(), ["10.1.0.2"]);
+    assert_eq!(terminal.states(), ["dead"]);
+    terminal.run("gc pods --all").success();
+    assert!(reserved().is_empty());
+}
+
+/// B086: a path of which nothing is recorded was mistyped, and frees nothing, whatever
+/// else is to be kept.
+#[test]
+fn b086_gc_refuses_to_keep_a_path_of_which_nothing_is_recorded() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    for name in ["a", "b"] {
+        terminal.world.netns(name);
+        terminal.run(&format!("add pods /run/netns/{name}")).success();
+    }
+    terminal.world.netns("other");
+    for keep in [
+        "/run/netns/typo",
+        "/run/netns/other",
+        "/run/netns/a:eth7",
+        "/run/netns/b --keep /run/netns/typo",
+    ] {
+        let output = terminal.run(&format!("gc pods --keep {keep}"));
+        assert_eq!(output.code, 2, "{keep}: {output:#?}");
+        assert!(output.stderr.contains("no such attachment of network pods"), "{output:#?}");
+        assert!(output.stderr.contains("nothing was freed"), "{output:#?}");
+        assert_eq!(reserved().len(), 2, "{keep}");
+    }
+    // An id may be another runtime's: it needs no record.
+    terminal.run("gc pods --keep /run/netns/a --keep somebody:eth0").success();
+    assert_eq!(reserved(), ["10.1.0.2"]);
+}
+
 /// B005: what lives, and what can't be told, stays.
 #[test]
 fn b005_keep_live_frees_the_dead_only() {

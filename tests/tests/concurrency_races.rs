@@ -108,8 +108,12 @@ fn containers_come_and_go_while_garbage_is_collected() {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let mut count = 0;
             while !done.load(Ordering::Acquire) {
-                podwire.gc(&names).unwrap();
-                count += 1;
+                match podwire.gc(&names) {
+                    Ok(()) => count += 1,
+                    // Its wait for those who come and go is bounded, and it says so.
+                    Err(output) if output.stderr.contains("try again later (code 11)") => {}
+                    Err(output) => panic!("{output:#?}"),
+                }
             }
             count
         },

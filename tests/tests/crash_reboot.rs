@@ -69,3 +69,37 @@ fn records_of_the_old_boot_are_collected() {
     podwire.gc(&[]).unwrap();
     left(&before, &world.snapshot(), command.bridges()).assert_empty();
 }
+
+/// A record of an earlier boot is dead even where another container's namespace lies at
+/// its path by now; and of the same boot, where another namespace does.
+#[test]
+fn b005_what_is_at_a_path_now_does_not_make_an_old_record_alive() {
+    let world = World::new();
+    let boots = Boots::new(&world);
+    let command = Command::over(small_pool());
+    command.prepare(&world);
+    let podwire = command.installed(world.plugin_directory());
+    let before = world.snapshot();
+    let keep_live = || {
+        let program = podwire.command_line(&["gc", command.chain().network, "--keep-live"]);
+        let output = world.try_exec(&program.iter().map(String::as_str).collect::<Vec<_>>());
+        output.success().stdout
+    };
+    for is_rebooted in [true, false] {
+        let mut old = Crowd::new(&world, "c", 2);
+        old.targets.iter_mut().for_each(|target| podwire.add(target).unwrap());
+        if is_rebooted {
+            boots.reboot();
+        } else {
+            old.remove();
+        }
+        let new = Crowd::new(&world, "c", 2);
+        let collected = keep_live();
+        for name in ["c0", "c1"] {
+            let line = format!("crash-bridge/{name}/eth0 (attached): removed\n");
+            assert!(collected.contains(&line), "{is_rebooted}: {collected}");
+        }
+        new.remove();
+    }
+    left(&before, &world.snapshot(), command.bridges()).assert_empty();
+}

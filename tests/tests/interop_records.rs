@@ -152,6 +152,11 @@ fn gc_of_either_runtime_collects_the_others_attachments() {
     node.libcni().gc("pods", &[]).success();
     assert!(!container.is_attached() && !Path::new(RECORD).exists());
     node.assert_nothing_left(&before);
+    // What libcni doesn't know of goes with the next collection of ours.
+    let known = Path::new("/var/lib/cni/podwire/sandboxes/pods:c1:eth0");
+    assert!(known.exists());
+    node.runtime().gc(&network, &none, podwire_runtime::GcMode::Collect).unwrap();
+    assert!(!known.exists());
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Killing a process at a counted system call.
 //!
 //! The process is traced (ptrace(2)); when it is about to make its n-th system call
-//! its whole group gets SIGKILL, and that call is not made. Its threads are counted
+//! it gets SIGKILL, alone or with all that it has started, and that call is not made. Its threads are counted
 //! with it, programs that it starts are not.
 
 mod names;
 pub(crate) mod netlink;
+pub mod storage;
 mod thread;
 mod trace;
 
@@ -37,6 +38,15 @@ pub enum Killed {
     },
 }
 
+/// Who dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blow {
+    /// The process alone: what it has started lives on.
+    Process,
+    /// Its group, and everything that it has started, in whatever group that is.
+    Family,
+}
+
 /// A system call of a traced process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SystemCall {
@@ -65,17 +75,17 @@ impl Killed {
 /// Counts the system calls of a whole run: the upper bound for places to kill at.
 #[track_caller]
 pub fn count(command: Command, stdin: &[u8]) -> u64 {
-    match run_and_kill(command, stdin, u64::MAX) {
+    match run_and_kill(command, stdin, u64::MAX, Blow::Family) {
         Killed::Finished { calls, .. } => calls,
         Killed::At { call, .. } => panic!("made {call}"),
     }
 }
 
 /// Runs a command and kills it when it is about to make its `number`-th system call
-/// after exec. Programs that it started by then are killed too.
+/// after exec.
 #[track_caller]
-pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
-    let mut watch = KillAt { number, killed_at: None };
+pub fn run_and_kill(command: Command, stdin: &[u8], number: u64, blow: Blow) -> Killed {
+    let mut watch = KillAt { number, blow, killed_at: None };
     let (calls, output) = watched(command, stdin, &mut watch);
     match watch.killed_at {
         Some(call) => Killed::At { call, output },
@@ -86,6 +96,7 @@ pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
 /// Waits for a count.
 struct KillAt {
     number: u64,
+    blow: Blow,
     killed_at: Option<SystemCall>,
 }
 
@@ -95,7 +106,7 @@ impl Watch for KillAt {
             return Ok(Reaction::GoOn);
         }
         self.killed_at = Some(SystemCall { count: entry.count, number: entry.number });
-        Ok(Reaction::Kill)
+        Ok(Reaction::Kill(self.blow))
     }
 }
 

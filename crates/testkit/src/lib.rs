@@ -41,6 +41,7 @@ pub use background::{Background, Log};
 pub use command::Output;
 pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};
+pub use kill::storage::{DiskFault, Spoiled};
 pub use peers::{GoPlugins, libcni_client};
 pub use plugin::Plugin;
 pub use state::HostState;

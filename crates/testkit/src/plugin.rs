@@ -8,7 +8,8 @@ use podwire_sys::process::{ChildSpec, run};
 
 use crate::command::{Output, PATIENCE};
 use crate::kill::netlink::{Refusal, Refused, run_and_refuse};
-use crate::kill::{self, Killed};
+use crate::kill::storage::{DiskFault, Spoiled, run_and_spoil};
+use crate::kill::{self, Blow, Killed};
 use crate::world::Netns;
 
 /// The multi-call program's file name in the target directory.
@@ -132,13 +133,25 @@ impl Plugin {
     /// after exec, counted from 1.
     #[track_caller]
     pub fn kill_at(self, number: u64) -> Killed {
-        kill::run_and_kill(self.as_command(), self.config.as_bytes(), number)
+        self.strike_at(number, Blow::Family)
+    }
+
+    /// The same, saying who dies.
+    #[track_caller]
+    pub fn strike_at(self, number: u64, blow: Blow) -> Killed {
+        kill::run_and_kill(self.as_command(), self.config.as_bytes(), number, blow)
     }
 
     /// Runs it with its `number`-th netlink request failing, counted from 1.
     #[track_caller]
     pub fn refuse_at(self, number: u64, refusal: Refusal) -> Refused {
         run_and_refuse(self.as_command(), self.config.as_bytes(), number, refusal)
+    }
+
+    /// Runs it on a disk that is bad from its `number`-th call on.
+    #[track_caller]
+    pub fn spoil_at(self, number: u64, fault: DiskFault) -> Spoiled {
+        run_and_spoil(self.as_command(), self.config.as_bytes(), number, fault)
     }
 
     fn as_command(&self) -> std::process::Command {

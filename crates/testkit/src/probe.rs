@@ -1,8 +1,10 @@
 //! Packets through what a plugin built: who reaches whom, and seen as whom.
 
+mod addresses;
 mod echo;
 mod ping;
 
+pub use addresses::addresses_here;
 pub use echo::{Connection, TcpEcho, UdpEcho, tcp_connect, udp_exchange};
 pub use ping::ping;
 

@@ -1,6 +1,7 @@
 //! What is on the host, as comparable facts, and what changed.
 
 mod capture;
+mod detail;
 mod nftables;
 mod residue;
 
@@ -37,6 +38,17 @@ impl HostState {
         capture::queues(&mut state);
         nftables::ruleset(&mut state);
         capture::sysctls(&mut state);
+        state
+    }
+
+    /// The same and what few plugins touch: permanent neighbours, each link's own
+    /// sysctls, the tables of the old xtables.
+    #[track_caller]
+    pub fn of_host_in_detail() -> Self {
+        let mut state = Self::of_host();
+        detail::neighbours(&mut state);
+        detail::link_sysctls(&mut state);
+        detail::old_tables(&mut state);
         state
     }
 

@@ -122,6 +122,12 @@ impl World {
         HostState::of_host()
     }
 
+    /// The same with neighbours, each link's sysctls and the old xtables: slower.
+    #[track_caller]
+    pub fn detailed_snapshot(&self) -> HostState {
+        HostState::of_host_in_detail()
+    }
+
     /// A call of our own plugin of this type, with `CNI_PATH` set.
     #[track_caller]
     pub fn plugin(&self, name: &str) -> Plugin {

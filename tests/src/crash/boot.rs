@@ -32,13 +32,15 @@ impl<'a> Boots<'a> {
         boots
     }
 
-    /// The next boot: other id, nothing in the kernel, nothing in /run, and all files
-    /// older than the boot.
+    /// The next boot: other id, nothing in the kernel, nothing in /run, and all
+    /// reservations older than the boot. Other files keep their times: what is known
+    /// beside a record is known of the record of that very time.
     pub fn reboot(&self) {
         self.clear_kernel();
         remove_below("/run/podwire");
         let long_ago = SystemTime::UNIX_EPOCH + Duration::from_hours(24);
-        let files = podwire_sys::file::walk_regular_files(Path::new("/var/lib/cni"), 8, 100_000);
+        let files =
+            podwire_sys::file::walk_regular_files(Path::new("/var/lib/cni/networks"), 8, 100_000);
         for path in files.unwrap() {
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_modified(long_ago).unwrap();

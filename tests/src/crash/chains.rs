@@ -90,22 +90,127 @@ pub fn loopback() -> PluginChain {
 
 /// A macvlan of a link of the host.
 pub fn macvlan() -> PluginChain {
-    // Only IPv4: an address of the other is tried in the parent's network for a second
-    // or two before it is used.
-    let mut ipam = ipam();
-    ipam["ranges"] = json!([[{"subnet": "10.201.0.0/24"}]]);
+    inside("macvlan+host-local", "crash-macvlan", json!({"type": "macvlan", "master": "crash4"}))
+}
+
+/// The usual chain of a container engine that publishes ports and has limits.
+pub fn whole() -> PluginChain {
+    let mut chain = shaping();
+    chain.name = "bridge+ipMasq+portmap+bandwidth+tuning";
+    chain.network = "crash-whole";
+    chain.bridges = &["crash5"];
+    chain.plugins[0] = bridge_config("crash5", &json!({"ipMasq": true, "hairpinMode": true}));
+    chain.plugins.insert(1, json!({"type": "portmap", "snat": true}));
+    chain
+}
+
+/// `bridge` with `firewall` and its policy (`open`, `isolated`) behind it.
+pub fn firewall(policy: &str) -> PluginChain {
     PluginChain {
-        name: "macvlan+host-local",
-        network: "crash-macvlan",
+        name: if policy == "isolated" { "bridge+firewall isolated" } else { "bridge+firewall" },
+        network: "crash-firewall",
         ifname: "eth0",
-        bridges: &[],
-        plugins: vec![json!({"type": "macvlan", "master": "crash4", "ipam": ipam})],
+        bridges: &["crash9"],
+        plugins: vec![
+            bridge_config("crash9", &json!({})),
+            json!({"type": "firewall", "backend": "iptables", "ingressPolicy": policy}),
+        ],
     }
 }
 
-/// Every chain.
+/// `bridge` with `sbr` behind it.
+pub fn sbr() -> PluginChain {
+    PluginChain {
+        name: "bridge+sbr",
+        network: "crash-sbr",
+        ifname: "eth0",
+        bridges: &["crash6"],
+        plugins: vec![bridge_config("crash6", &json!({})), json!({"type": "sbr"})],
+    }
+}
+
+/// A device of the host, with addresses from the configuration.
+pub fn host_device() -> PluginChain {
+    PluginChain {
+        name: "host-device+static",
+        network: "crash-device",
+        ifname: "eth0",
+        bridges: &[],
+        plugins: vec![json!({
+            "type": "host-device",
+            "ipam": {
+                "type": "static", "addresses": [{"address": "10.201.0.2/24"}],
+                "routes": [{"dst": "0.0.0.0/0", "gw": "10.201.0.1"}],
+            },
+        })],
+    }
+}
+
+/// A TAP device.
+pub fn tap() -> PluginChain {
+    inside("tap+host-local", "crash-tap", json!({"type": "tap"}))
+}
+
+/// `tuning` of an interface that is there already.
+pub fn tuning() -> PluginChain {
+    PluginChain {
+        name: "tuning",
+        network: "crash-tuning",
+        ifname: "eth0",
+        bridges: &[],
+        plugins: vec![json!({
+            "type": "tuning", "mtu": 1300, "promisc": true,
+            "allmulti": true, "txQLen": 77, "dataDir": "/var/lib/cni/tuning",
+        })],
+    }
+}
+
+/// Every chain that an ordinary kernel can have.
 pub fn all() -> Vec<PluginChain> {
-    vec![bridge(), masquerade(), portmap(), ptp(), macvlan(), shaping(), loopback()]
+    vec![
+        bridge(),
+        masquerade(),
+        portmap(),
+        whole(),
+        shaping(),
+        firewall("open"),
+        firewall("isolated"),
+        sbr(),
+        ptp(),
+        macvlan(),
+        host_device(),
+        tap(),
+        tuning(),
+        loopback(),
+    ]
+}
+
+/// Those that `podwire` is killed over: to it plugins are alike.
+pub fn of_the_command() -> Vec<PluginChain> {
+    vec![bridge(), whole(), firewall("open"), macvlan(), loopback()]
+}
+
+/// Those of plugins whose kinds of link many kernels are built without.
+pub fn of_rarer_kernels() -> Vec<PluginChain> {
+    let mut vrf = sbr();
+    vrf.name = "bridge+vrf";
+    vrf.network = "crash-vrf";
+    vrf.plugins[1] = json!({"type": "vrf", "vrfname": "blue"});
+    vec![
+        inside("ipvlan+host-local", "crash-ipvlan", json!({"type": "ipvlan", "master": "crash7"})),
+        inside("vlan+host-local", "crash-vlan", json!({"type": "vlan", "master": "crash8"})),
+        inside("dummy+host-local", "crash-dummy", json!({"type": "dummy"})),
+        vrf,
+    ]
+}
+
+/// One plugin that makes an interface in the container alone.
+fn inside(name: &'static str, network: &'static str, mut keys: Value) -> PluginChain {
+    keys["ipam"] = ipam();
+    // IPv4 alone: an address of the other is tried in the parent's network for a second
+    // or two before it is used.
+    keys["ipam"]["ranges"] = json!([[{"subnet": "10.201.0.0/24"}]]);
+    PluginChain { name, network, ifname: "eth0", bridges: &[], plugins: vec![keys] }
 }
 
 fn ipam() -> Value {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use podwire_sys::lock::FileLock;
 use podwire_sys::process::{ChildSpec, Exit, run};
-use podwire_testkit::kill::{self, Killed};
-use podwire_testkit::{Output, Plugin, World};
+use podwire_testkit::kill::storage::run_and_spoil;
+use podwire_testkit::kill::{self, Blow, Killed};
+use podwire_testkit::{DiskFault, Netns, Output, Plugin, Spoiled, World};
 
 use super::place::Place;
 use super::plugin_chain::PluginChain;
@@ -69,6 +70,14 @@ impl Commands<'_> {
         ["--plugin-dir".to_owned(), self.directory.display().to_string()]
     }
 
+    /// A command line of `podwire` with the plugins, to be run elsewhere.
+    pub fn command_line(&self, arguments: &[&str]) -> Vec<String> {
+        let mut line = vec![self.command.program.display().to_string()];
+        line.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        line.extend(self.plugin_directory());
+        line
+    }
+
     fn run(&self, arguments: &[String]) -> Output {
         let mut spec = ChildSpec::new(&self.command.program);
         spec.arguments = arguments.iter().map(Into::into).collect();
@@ -100,6 +109,18 @@ impl Commands<'_> {
     /// What it said.
     pub fn del(&self, target: &Target) -> Result<(), Box<Output>> {
         done(self.run(&self.arguments("del", target))).map(drop)
+    }
+
+    /// `podwire add` or `podwire del` on a disk that is bad from a counted call on; a
+    /// whole ADD sets the target's result.
+    pub fn spoil(&self, verb: Verb, target: &mut Target, number: u64, fault: DiskFault) -> Spoiled {
+        let mut command = std::process::Command::new(&self.command.program);
+        command.args(self.arguments(&verb.as_str().to_lowercase(), target));
+        let spoiled = run_and_spoil(command, b"", number, fault);
+        if verb == Verb::Add && spoiled.output.code == 0 {
+            target.result = Some(spoiled.output.json());
+        }
+        spoiled
     }
 
     /// `podwire check`.
@@ -166,8 +187,24 @@ impl Subject for Command {
         std::fs::write(path, self.chain.list().to_string()).unwrap();
     }
 
+    fn repair(&self, world: &World) {
+        self.chain.repair(world);
+    }
+
+    fn goes_with_sandbox(&self, link: &str) -> bool {
+        self.chain.goes_with_sandbox(link)
+    }
+
+    fn furnish(&self, netns: &Netns, container: &str) {
+        self.chain.furnish(netns, container);
+    }
+
     fn programs(&self) -> usize {
         1
+    }
+
+    fn program(&self, _index: usize) -> &'static str {
+        "podwire"
     }
 
     fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>> {
@@ -185,6 +222,7 @@ impl Subject for Command {
         target: &Target,
         valid: &[&str],
         place: Place,
+        blow: Blow,
     ) -> Killed {
         let podwire = self.installed(world.plugin_directory());
         let mut command = std::process::Command::new(&self.program);
@@ -193,7 +231,7 @@ impl Subject for Command {
             Verb::Del => podwire.arguments("del", target),
             Verb::Gc => podwire.collection(valid),
         });
-        kill::run_and_kill(command, b"", place.call)
+        kill::run_and_kill(command, b"", place.call, blow)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {

@@ -24,13 +24,16 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Makes the kills, in a world of its own.
+    /// Makes the kills, in a world of its own. A panic is one more fault.
     pub fn run(&self) -> Tally {
         // A world belongs to the thread that is in it.
         std::thread::scope(|scope| {
-            scope.spawn(|| self.in_world(&World::new())).join().unwrap_or_else(|panic| {
+            let done = scope.spawn(|| self.in_world(&World::new())).join();
+            done.unwrap_or_else(|panic| {
                 let text = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-                panic!("{} {}: {text}", self.subject.name(), self.verb.as_str())
+                let mut tally = Tally::new(self.subject.name(), self.verb);
+                tally.faults.push(format!("the harness panicked: {text}"));
+                tally
             })
         })
     }
@@ -41,21 +44,15 @@ impl Job<'_> {
             let nowhere = Target::new("none", std::path::Path::new("/"));
             self.subject.go_neighbour(&nowhere).is_some()
         };
-        let all_places = all(self.subject, world, self.verb);
-        let mut tally = Tally {
-            subject: self.subject.name().to_owned(),
-            verb: self.verb,
-            places: all_places.len(),
-            tried: 0,
-            histogram: BTreeMap::new(),
-            scenes: BTreeMap::new(),
-            faults: Vec::new(),
-        };
-        let scenes = Scene::all(has_go);
+        // Before anything was made: what is there then counts as hardware.
         let mut stage = Stage::new(self.subject, world, self.verb);
+        let all_places = all(self.subject, world, self.verb, &mut || stage.clear());
+        let mut tally = Tally::new(self.subject.name(), self.verb);
+        tally.places = all_places.len();
+        let scenes = Scene::all(has_go);
         for (number, place) in self.density.choose(&all_places).into_iter().enumerate() {
             let tried = match self.density {
-                Density::Exhaustive => scenes.clone(),
+                Density::Exhaustive => Scene::of_place(number, has_go),
                 Density::Every | Density::Spread(_) => vec![scenes[number % scenes.len()]],
             };
             for scene in tried {
@@ -63,8 +60,12 @@ impl Job<'_> {
                 let name = syscall_name(call.number)
                     .map_or_else(|| format!("number {}", call.number), str::to_owned);
                 tally.tried += 1;
+                let program = self.subject.program(place.program).to_owned();
+                let of_program = tally.programs.entry(program).or_default();
+                of_program.kills += 1;
+                of_program.leaks += usize::from(!faults.is_empty());
                 *tally.histogram.entry(name).or_default() += 1;
-                *tally.scenes.entry(scene.to_string()).or_default() += 1;
+                *tally.scenes.entry(scene.kind()).or_default() += 1;
                 let killed = format!("killed program {} at {call}; {scene}", place.program);
                 tally.faults.extend(faults.iter().map(|fault| format!("{killed}\n{fault}")));
             }
@@ -75,12 +76,22 @@ impl Job<'_> {
 
 /// Runs jobs on so many threads; the tallies come in the order of the jobs.
 pub fn run_all(jobs: &[Job<'_>], threads: usize) -> Vec<Tally> {
+    run_all_watched(jobs, threads, &|_| {})
+}
+
+/// The same, with somebody told of each job that is done.
+pub fn run_all_watched(
+    jobs: &[Job<'_>],
+    threads: usize,
+    on_done: &(dyn Fn(&Tally) + Sync),
+) -> Vec<Tally> {
     let waiting = Mutex::new(jobs.iter().enumerate());
     let tallies = Mutex::new(BTreeMap::new());
     let work = || {
         loop {
             let Some((number, job)) = waiting.lock().unwrap().next() else { return };
             let tally = job.run();
+            on_done(&tally);
             tallies.lock().unwrap().insert(number, tally);
         }
     };

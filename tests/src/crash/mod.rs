@@ -17,6 +17,7 @@ mod command;
 mod crowd;
 mod job;
 mod left;
+mod page;
 mod place;
 mod plugin_chain;
 mod point;
@@ -25,13 +26,17 @@ mod scene;
 mod subject;
 
 pub use boot::Boots;
-pub use chains::{all, bridge, loopback, macvlan, masquerade, portmap, ptp, shaping};
+pub use chains::{
+    all, bridge, firewall, host_device, loopback, macvlan, masquerade, of_rarer_kernels,
+    of_the_command, portmap, ptp, sbr, shaping, tap, tuning, whole,
+};
 pub use command::{Command, Commands};
 pub use crowd::Crowd;
-pub use job::{Job, run_all};
+pub use job::{Job, run_all, run_all_watched};
 pub use left::left;
+pub use page::page;
 pub use place::{Density, Place};
 pub use plugin_chain::{Installed, PluginChain};
-pub use report::{Tally, assert_sound, table};
+pub use report::{Score, Tally, assert_sound, table};
 pub use scene::{Fate, Host, Record, Recovery, Scene, Stranger};
 pub use subject::{Subject, Target, Verb};

@@ -1,9 +1,12 @@
 //! A chain of plugins, called by the harness as a runtime calls them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use podwire_testkit::kill::Killed;
-use podwire_testkit::{GoPlugins, Output, Plugin, Refusal, Refused, World};
+use podwire_testkit::kill::{Blow, Killed};
+use podwire_testkit::{
+    DiskFault, GoPlugins, Netns, Output, Plugin, Refusal, Refused, Spoiled, World,
+};
 use serde_json::{Value, json};
 
 use super::place::Place;
@@ -11,6 +14,20 @@ use super::subject::{Subject, Target, Verb, done};
 
 /// The version that requests are in.
 const VERSION: &str = "1.1.0";
+
+/// The containers that the harness makes.
+const CONTAINERS: [&str; 5] = ["victim", "survivor", "stranger", "next", "count"];
+
+/// The address of the interface that is in a container's sandbox already.
+fn furnished_mac(container: &str) -> String {
+    let place = CONTAINERS.iter().position(|known| *known == container);
+    format!("02:00:5e:10:00:{:02}", place.unwrap_or(CONTAINERS.len()))
+}
+
+/// The device of the host that is a container's own, and that device's other end.
+fn device(container: &str) -> String {
+    format!("hd-{container}")
+}
 
 /// A chain of plugins.
 pub struct PluginChain {
@@ -64,8 +81,42 @@ impl PluginChain {
         self.plugins.iter().filter_map(|plugin| plugin["master"].as_str())
     }
 
+    /// Whether every container gets a device of the host of its own.
+    fn moves_devices(&self) -> bool {
+        self.plugins.iter().any(|plugin| plugin["type"] == "host-device")
+    }
+
+    /// Whether the first plugin works on an interface that is there already.
+    fn is_furnished(&self) -> bool {
+        self.plugins.first().is_some_and(|plugin| plugin["type"] == "tuning")
+    }
+
+    /// What the first plugin gets as prevResult on ADD.
+    fn first_result(&self, target: &Target) -> Option<Value> {
+        let netns = target.netns.as_ref().filter(|_| self.is_furnished())?;
+        let interface =
+            json!({"name": self.ifname, "mac": furnished_mac(&target.container), "sandbox": netns});
+        Some(json!({"cniVersion": VERSION, "interfaces": [interface]}))
+    }
+
+    /// A plugin's own keys for one container.
+    fn keys(&self, index: usize, container: &str) -> Value {
+        let mut keys = self.plugins[index].clone();
+        match keys["type"].as_str() {
+            Some("host-device") => keys["device"] = device(container).into(),
+            // A parent has every VLAN once.
+            Some("vlan") => {
+                let place = CONTAINERS.iter().position(|known| *known == container);
+                keys["vlanId"] = (100 + place.unwrap_or(CONTAINERS.len())).into();
+            }
+            _ => {}
+        }
+        keys
+    }
+
     fn request(&self, index: usize, target: Option<&Target>, previous: Option<&Value>) -> Value {
-        let mut request = self.plugins[index].clone();
+        let container = target.map_or(CONTAINERS[0], |target| target.container.as_str());
+        let mut request = self.keys(index, container);
         request["cniVersion"] = VERSION.into();
         request["name"] = self.network.into();
         if let Some(previous) = previous {
@@ -116,7 +167,7 @@ impl Installed<'_> {
     /// # Errors
     /// What the plugin that failed said; what those before made is not removed.
     pub fn add(&self, target: &mut Target) -> Result<(), Box<Output>> {
-        let mut previous = None;
+        let mut previous = self.chain.first_result(target);
         for index in 0..self.chain.plugins.len() {
             let call = self.call("ADD", index, target, previous.as_ref());
             previous = Some(done(call.run())?.json());
@@ -134,6 +185,24 @@ impl Installed<'_> {
             done(self.call("DEL", index, target, target.result.as_ref()).run())?;
         }
         Ok(())
+    }
+
+    /// ADD of the first plugin alone; sets the target's result.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn add_first(&self, target: &mut Target) -> Result<(), Box<Output>> {
+        let previous = self.chain.first_result(target);
+        target.result = Some(done(self.call("ADD", 0, target, previous.as_ref()).run())?.json());
+        Ok(())
+    }
+
+    /// DEL of the first plugin alone.
+    ///
+    /// # Errors
+    /// What it said.
+    pub fn del_first(&self, target: &Target) -> Result<(), Box<Output>> {
+        done(self.call("DEL", 0, target, target.result.as_ref()).run()).map(drop)
     }
 
     /// A whole CHECK.
@@ -181,14 +250,43 @@ impl Installed<'_> {
         request: u64,
         refusal: Refusal,
     ) -> Refused {
+        self.meddle(verb, target, program, |call| {
+            let refused = call.refuse_at(request, refusal);
+            (refused.output.clone(), refused)
+        })
+    }
+
+    /// The same on a disk that is bad from a counted call on.
+    ///
+    /// # Panics
+    /// When one of the others fails.
+    pub fn spoil(
+        &self,
+        verb: Verb,
+        target: &mut Target,
+        program: usize,
+        number: u64,
+        fault: DiskFault,
+    ) -> Spoiled {
+        self.meddle(verb, target, program, |call| {
+            let spoiled = call.spoil_at(number, fault);
+            (spoiled.output.clone(), spoiled)
+        })
+    }
+
+    fn meddle<T>(
+        &self,
+        verb: Verb,
+        target: &mut Target,
+        program: usize,
+        run: impl FnOnce(Plugin) -> (Output, T),
+    ) -> T {
         let previous = self.up_to(verb, target, program);
-        let call = self.call(verb.as_str(), program, target, previous.as_ref());
-        let refused = call.refuse_at(request, refusal);
+        let (output, outcome) = run(self.call(verb.as_str(), program, target, previous.as_ref()));
         if verb == Verb::Add {
-            let is_done = refused.output.code == 0;
-            target.result = if is_done { Some(refused.output.json()) } else { previous };
+            target.result = if output.code == 0 { Some(output.json()) } else { previous };
         }
-        refused
+        outcome
     }
 
     /// The plugins behind one that has run.
@@ -214,21 +312,28 @@ impl Installed<'_> {
         Ok(())
     }
 
-    fn kill(&self, verb: Verb, target: &Target, valid: &[&str], place: Place) -> Killed {
+    fn kill(
+        &self,
+        verb: Verb,
+        target: &Target,
+        valid: &[&str],
+        place: Place,
+        blow: Blow,
+    ) -> Killed {
         if verb == Verb::Gc {
             for index in 0..place.program {
                 self.collection(index, valid).run().success();
             }
-            return self.collection(place.program, valid).kill_at(place.call);
+            return self.collection(place.program, valid).strike_at(place.call, blow);
         }
         let previous = self.up_to(verb, target, place.program);
         let call = self.call(verb.as_str(), place.program, target, previous.as_ref());
-        call.kill_at(place.call)
+        call.strike_at(place.call, blow)
     }
 
     /// Runs what comes before a plugin in a verb; gives what it gets as prevResult.
     fn up_to(&self, verb: Verb, target: &Target, program: usize) -> Option<Value> {
-        let mut previous = None;
+        let mut previous = self.chain.first_result(target);
         if verb == Verb::Add {
             for index in 0..program {
                 let call = self.call("ADD", index, target, previous.as_ref());
@@ -265,14 +370,82 @@ impl Subject for PluginChain {
                 world.exec(&["ip", "link", "set", end, "up"]);
             }
         }
+        self.repair(world);
+    }
+
+    fn repair(&self, world: &World) {
+        if !self.moves_devices() {
+            return;
+        }
+        let links = world.ip_json(&["link", "show", "type", "veth"]);
+        let links: BTreeMap<&str, bool> = links
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|link| {
+                let is_up = link["flags"].as_array()?.contains(&json!("UP"));
+                Some((link["ifname"].as_str()?, is_up))
+            })
+            .collect();
+        for (number, container) in CONTAINERS.iter().enumerate() {
+            let (device, mac) = (device(container), format!("02:00:5e:20:00:{number:02}"));
+            let peer = format!("{device}-p");
+            let is_inside = Path::new("/run/netns").join(container).exists();
+            if links.get(device.as_str()) == Some(&false) {
+                world.exec(&["ip", "link", "set", &device, "up"]);
+            }
+            if links.contains_key(device.as_str()) || is_inside {
+                continue;
+            }
+            // Where the sandbox has just gone, the other end may still be going.
+            let is_there = || world.try_exec(&["ip", "link", "show", &peer]).code == 0;
+            crate::wait_until("the peer of a device to be gone", || !is_there());
+            world.exec(&[
+                "ip",
+                "link",
+                "add",
+                &device,
+                "address",
+                &mac,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                &peer,
+                "address",
+                &mac.replace(":20:", ":30:"),
+            ]);
+            for end in [&device, &peer] {
+                world.exec(&["ip", "link", "set", end, "up"]);
+            }
+        }
+    }
+
+    fn goes_with_sandbox(&self, link: &str) -> bool {
+        self.moves_devices() && link.starts_with("hd-victim")
+    }
+
+    fn furnish(&self, netns: &Netns, container: &str) {
+        if self.is_furnished() {
+            netns.exec(&["ip", "tuntap", "add", self.ifname, "mode", "tap"]);
+            netns.exec(&["ip", "link", "set", self.ifname, "address", &furnished_mac(container)]);
+        }
     }
 
     fn is_seen_from_the_host(&self) -> bool {
-        self.parents().next().is_none() && self.ifname != "lo"
+        // Of these GC sees nothing, or not all: they are in the sandbox alone.
+        const INSIDE: [&str; 8] =
+            ["macvlan", "ipvlan", "vlan", "dummy", "tap", "host-device", "sbr", "vrf"];
+        let is_inside = |plugin: &Value| INSIDE.iter().any(|kind| plugin["type"] == *kind);
+        !self.plugins.iter().any(is_inside) && !self.is_furnished() && self.ifname != "lo"
     }
 
     fn programs(&self) -> usize {
         self.plugins.len()
+    }
+
+    fn program(&self, index: usize) -> &str {
+        self.plugins[index]["type"].as_str().unwrap()
     }
 
     fn add(&self, world: &World, target: &mut Target) -> Result<(), Box<Output>> {
@@ -290,8 +463,9 @@ impl Subject for PluginChain {
         target: &Target,
         valid: &[&str],
         place: Place,
+        blow: Blow,
     ) -> Killed {
-        self.installed(world.plugin_directory()).kill(verb, target, valid, place)
+        self.installed(world.plugin_directory()).kill(verb, target, valid, place, blow)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {
@@ -304,7 +478,9 @@ impl Subject for PluginChain {
 
     fn go_neighbour(&self, target: &Target) -> Option<Plugin> {
         let first = self.plugins.first()?;
-        if first["type"] != "bridge" {
+        // Networks that are kept apart would keep the Go container's apart too.
+        let is_apart = |plugin: &Value| plugin["ingressPolicy"] == "isolated";
+        if first["type"] != "bridge" || self.plugins.iter().any(is_apart) {
             return None;
         }
         // The bridge and its addresses, without what needs rules of its own.

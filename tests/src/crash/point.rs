@@ -1,6 +1,7 @@
 //! One kill: the scene, the recovery, and what must be true afterwards.
 
 use podwire_testkit::kill::{Killed, SystemCall};
+use podwire_testkit::state::Change;
 use podwire_testkit::{HostState, Netns, Output, World};
 
 use super::boot::Boots;
@@ -40,11 +41,13 @@ struct Neighbour {
 impl<'a> Stage<'a> {
     pub(super) fn new(subject: &'a dyn Subject, world: &'a World, verb: Verb) -> Self {
         let netns = world.netns("untouched");
+        subject.furnish(&netns, "victim");
         let untouched = netns.snapshot();
         netns.remove();
         let boots = Boots::new(world);
         boots.renew();
-        let blank = world.snapshot();
+        subject.repair(world);
+        let blank = world.detailed_snapshot();
         Self { subject, world, verb, boots, blank, untouched, survivor: None }
     }
 
@@ -55,16 +58,17 @@ impl<'a> Stage<'a> {
         scene: Scene,
     ) -> Option<(SystemCall, Vec<String>)> {
         self.set(scene.host);
-        let before = match scene.fate {
-            Fate::Rebooted => self.blank.clone(),
-            _ => self.world.snapshot(),
+        let before = match (scene.fate, scene.host) {
+            (Fate::Rebooted, _) | (_, Host::Fresh) => self.blank.clone(),
+            (_, Host::InUse) => self.world.detailed_snapshot(),
         };
         let mut victim = self.container("victim");
         if self.verb != Verb::Add {
             self.subject.add(self.world, &mut victim.target).unwrap();
         }
         let valid = self.valid(None);
-        let killed = self.subject.kill(self.world, self.verb, &victim.target, &valid, place);
+        let killed =
+            self.subject.kill(self.world, self.verb, &victim.target, &valid, place, scene.blow);
         let call = match killed {
             Killed::At { call, .. } => call,
             Killed::Finished { .. } => {
@@ -91,6 +95,7 @@ impl<'a> Stage<'a> {
                 self.subject.settle();
                 self.survivor = None;
                 self.boots.reboot();
+                self.subject.repair(self.world);
                 self.attach_next(faults);
                 None
             }
@@ -163,8 +168,13 @@ impl<'a> Stage<'a> {
     }
 
     fn compare(&self, before: &HostState, faults: &mut Vec<String>) {
-        let after = self.world.snapshot();
-        let left = left(before, &after, self.subject.bridges());
+        let after = self.world.detailed_snapshot();
+        let left = left(before, &after, self.subject.bridges()).without(|change| {
+            // A device that was in a sandbox, as the kernel does it with virtual ones.
+            let link = change.name().split(' ').nth(1);
+            matches!(change, Change::Removed(..))
+                && link.is_some_and(|link| self.subject.goes_with_sandbox(link))
+        });
         if !left.changes.is_empty() {
             faults.push(format!("left on the host:\n{left}"));
         }
@@ -173,6 +183,7 @@ impl<'a> Stage<'a> {
     /// Puts another container where the victim's namespace was.
     fn neighbour(&self, by: Stranger) -> Neighbour {
         let netns = self.world.netns("victim");
+        self.subject.furnish(&netns, "stranger");
         let mut container = Container { target: Target::new("stranger", netns.path()), netns };
         match by {
             Stranger::Ours => self.subject.add(self.world, &mut container.target).unwrap(),
@@ -237,10 +248,12 @@ impl<'a> Stage<'a> {
 
     fn container(&self, name: &str) -> Container {
         let netns = self.world.netns(name);
+        self.subject.furnish(&netns, name);
         Container { target: Target::new(name, netns.path()), netns }
     }
 
     fn set(&mut self, host: Host) {
+        self.subject.repair(self.world);
         match host {
             Host::Fresh => self.clear(),
             Host::InUse if self.survivor.is_none() => {
@@ -252,10 +265,12 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn clear(&mut self) {
+    /// Makes the host as it was before anything was done.
+    pub(super) fn clear(&mut self) {
         self.survivor = None;
         self.subject.settle();
         self.boots.renew();
+        self.subject.repair(self.world);
     }
 }
 

@@ -20,8 +20,35 @@ pub struct Tally {
     pub histogram: BTreeMap<String, usize>,
     /// In which scenes.
     pub scenes: BTreeMap<String, usize>,
+    /// Which programs were killed.
+    pub programs: BTreeMap<String, Score>,
     /// Everything that was not as it had to be, a description each.
     pub faults: Vec<String>,
+}
+
+impl Tally {
+    /// One without kills yet.
+    pub fn new(subject: &str, verb: Verb) -> Self {
+        Self {
+            subject: subject.to_owned(),
+            verb,
+            places: 0,
+            tried: 0,
+            histogram: BTreeMap::new(),
+            scenes: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// Kills, and after how many of them something was not as it had to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Score {
+    /// How many kills were made.
+    pub kills: usize,
+    /// After how many something was wrong.
+    pub leaks: usize,
 }
 
 /// Prints the tallies and panics if anything was wrong, or if fewer kills were made
@@ -91,13 +118,11 @@ mod tests {
     #[test]
     fn the_table_sums_up() {
         let tally = Tally {
-            subject: "bridge".to_owned(),
-            verb: Verb::Add,
             places: 900,
             tried: 3,
             histogram: [("openat".to_owned(), 2), ("close".to_owned(), 1)].into(),
-            scenes: BTreeMap::new(),
             faults: vec!["a leak".to_owned()],
+            ..Tally::new("bridge", Verb::Add)
         };
         let text = table(&[tally.clone(), tally]);
         let sum = |line: &str| line.split_whitespace().collect::<Vec<_>>() == ["all", "6", "2"];

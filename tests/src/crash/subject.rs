@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use podwire_testkit::kill::Killed;
-use podwire_testkit::{Output, World};
+use podwire_testkit::kill::{Blow, Killed};
+use podwire_testkit::{Netns, Output, World};
 use serde_json::Value;
 
 use super::place::Place;
@@ -81,8 +81,22 @@ pub trait Subject: Sync {
     /// What must be there before the first call in a new world.
     fn prepare(&self, _world: &World) {}
 
+    /// Puts back what of that went with a sandbox.
+    fn repair(&self, _world: &World) {}
+
+    /// Whether a link of the host may be gone when a sandbox is.
+    fn goes_with_sandbox(&self, _link: &str) -> bool {
+        false
+    }
+
+    /// Puts into a container's sandbox what it holds before it is attached.
+    fn furnish(&self, _netns: &Netns, _container: &str) {}
+
     /// How many programs a verb runs that can be killed.
     fn programs(&self) -> usize;
+
+    /// What one of them is: a plugin's type, or `podwire`.
+    fn program(&self, index: usize) -> &str;
 
     /// A whole ADD; sets the target's result.
     ///
@@ -105,6 +119,7 @@ pub trait Subject: Sync {
         target: &Target,
         valid: &[&str],
         place: Place,
+        blow: Blow,
     ) -> Killed;
 
     /// Compares what is there with what ADD made.

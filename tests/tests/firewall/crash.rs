@@ -2,31 +2,10 @@
 //! result, and by GC alone.
 
 use podwire_testkit::{Refusal, World};
-use podwire_tests::crash::{Density, Job, PluginChain, Target, Verb, assert_sound, left, run_all};
-use serde_json::json;
-
-fn chain(policy: &str) -> PluginChain {
-    PluginChain {
-        name: "bridge+firewall",
-        network: "crash-firewall",
-        ifname: "eth0",
-        bridges: &["crash9"],
-        plugins: vec![
-            json!({
-                "type": "bridge", "bridge": "crash9", "isGateway": true,
-                "ipam": {
-                    "type": "host-local",
-                    "ranges": [[{"subnet": "10.209.0.0/24"}], [{"subnet": "fd00:209::/120"}]],
-                    "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
-                },
-            }),
-            json!({"type": "firewall", "backend": "iptables", "ingressPolicy": policy}),
-        ],
-    }
-}
+use podwire_tests::crash::{Density, Job, Target, Verb, assert_sound, firewall, left, run_all};
 
 fn kill(verb: Verb, policy: &str, kills: usize) {
-    let chain = chain(policy);
+    let chain = firewall(policy);
     let job = Job { subject: &chain, verb, density: Density::Spread(kills) };
     assert_sound(&run_all(&[job], 1), kills - kills / 5);
 }
@@ -51,7 +30,7 @@ fn nothing_is_left_of_a_killed_collection() {
 #[test]
 fn b080_a_refused_request_leaves_nothing_or_can_be_repeated() {
     const FIREWALL: usize = 1;
-    let chain = chain("isolated");
+    let chain = firewall("isolated");
     let world = World::new();
     let plugins = chain.installed(world.plugin_directory());
     let netns = world.netns("c1");

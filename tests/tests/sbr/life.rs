@@ -211,3 +211,28 @@ fn every_version_and_operation_is_served() {
         .unwrap();
     }
 }
+
+/// GC has removed the interface, the result is lost: what is left leads nowhere and goes;
+/// of rules that somebody may still mean nothing does.
+#[test]
+fn b113_rules_that_lead_nowhere_go_without_result_and_interface() {
+    let lab = Lab::new();
+    lab.add(1, &json!({}));
+    lab.add(2, &json!({}));
+    let add = |rule: &str| lab.container.exec(&rule.split(' ').collect::<Vec<_>>());
+    add("ip rule add from 10.7.0.2 lookup 170");
+    add("ip route add 10.7.0.0/24 dev net2 table 170");
+    add("ip rule add from 10.8.0.0/24 lookup 180");
+    add("ip link del net1");
+    lab.sbr("DEL", 1, &json!({"prevResult": null})).run().success();
+    assert_eq!(
+        lab.rules(),
+        [
+            "10.2.0.2 lookup 102",
+            "10.7.0.2 lookup 170",
+            "10.8.0.0/24 lookup 180",
+            "fd00:2::2 lookup 103"
+        ]
+    );
+    lab.sbr("CHECK", 2, &json!({})).run().success();
+}

@@ -149,6 +149,21 @@ fn a_strangers_interface_is_left_alone() {
     assert!(!Lab::backup().exists());
 }
 
+/// An ADD that was killed has left originals and no result: what is at the old path by
+/// now is known by its namespace alone.
+#[test]
+fn a_strangers_namespace_is_left_alone_without_a_result() {
+    let lab = Lab::new();
+    lab.add(&everything());
+    lab.container.remove();
+    let container = lab.world.netns("c1");
+    container.exec(&["ip", "tuntap", "add", "eth0", "mode", "tap"]);
+    container.exec(&["ip", "link", "set", "eth0", "mtu", "1234"]);
+    lab.call("DEL", &json!({"prevResult": null})).run().success();
+    assert_eq!(attributes(&container, "eth0").1, 1234);
+    assert!(!Lab::backup().exists());
+}
+
 #[test]
 fn gc_removes_what_dead_attachments_have_kept() {
     let lab = Lab::new();

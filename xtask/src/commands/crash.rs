@@ -3,10 +3,11 @@
 use crate::process::{cargo, command, run as run_process};
 use crate::{Result, workspace};
 
-/// Builds what is killed and who kills, and runs it: every system call of ADD
-/// and DEL, each in one scene, or with `--full` in every one. `--only TEXT`
-/// takes the chains with that text in their names, `--kills N` so many places
-/// of each. Prints chain, verb, places, kills and leaks.
+/// Builds what is killed and who kills, and runs it: every system call of ADD, DEL
+/// and GC, each in one scene, or with `--full` with every fate of the sandbox and both
+/// ways to be killed. `--only TEXT` takes the chains with that text in their names,
+/// `--kills N` so many places of each. Prints chain, verb, places, kills and leaks, and
+/// writes them as a page of the documentation with `--page FILE`.
 ///
 /// # Errors
 /// When anything was left behind or touched that must not be.

@@ -9,6 +9,7 @@ mod fuzz;
 mod install;
 mod package;
 mod peers;
+mod races;
 mod setup;
 mod test;
 mod tidy;
@@ -40,13 +41,19 @@ pub(crate) const ALL: &[Command] = &[
     },
     Command {
         name: "crash",
-        about: "kill all chains at every system call; --full in every scene, --only TEXT, --kills N",
+        about: "kill all chains at every system call; --full in every scene, --only TEXT, --kills N, \
+                --page FILE",
         run: crash::run,
     },
     Command {
         name: "fuzz",
         about: "every parser of outside data; --target NAME, --seconds N of each (0 replays only)",
         run: fuzz::run,
+    },
+    Command {
+        name: "races",
+        about: "operations that meet on purpose, and a witness; --operations N, --crowd N",
+        run: races::run,
     },
     Command { name: "setup", about: "install what this machine lacks", run: setup::run },
     Command {

@@ -27,6 +27,7 @@ pub fn syscall_name(number: u64) -> Option<&'static str> {
         SYS_fstat,
         SYS_fstatfs,
         SYS_fsync,
+        SYS_ftruncate,
         SYS_futex,
         SYS_getdents64,
         SYS_getpid,

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use super::Blow;
 use super::thread::{Stop, Thread};
 
 /// The bit that `PTRACE_O_TRACESYSGOOD` adds to the SIGTRAP of system call stops.
@@ -24,8 +25,8 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reaction {
     GoOn,
-    /// It and its group are killed, and the call is not made.
-    Kill,
+    /// It is killed, and the call is not made.
+    Kill(Blow),
 }
 
 /// Who looks on while a process runs.
@@ -109,9 +110,11 @@ impl Tracer {
             Stop::Entry { number, arguments } => {
                 self.calls += 1;
                 let entry = Entry { count: self.calls, number, arguments };
-                if !self.killed && watch.enter(thread, entry)? == Reaction::Kill {
+                if !self.killed
+                    && let Reaction::Kill(blow) = watch.enter(thread, entry)?
+                {
                     self.killed = true;
-                    self.kill()?;
+                    self.kill(blow)?;
                 }
                 Ok(())
             }
@@ -157,9 +160,40 @@ impl Tracer {
         }
     }
 
-    fn kill(&self) -> io::Result<()> {
-        // SAFETY: the group is our unreaped child's, so the number is not reused.
-        let result = unsafe { libc::kill(-self.group, libc::SIGKILL) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    fn kill(&self, blow: Blow) -> io::Result<()> {
+        let doomed = match blow {
+            Blow::Process => vec![self.group],
+            // Looked for while their parent is stopped, so that none is missed.
+            Blow::Family => {
+                let mut doomed = descendants(self.group);
+                doomed.push(-self.group);
+                doomed
+            }
+        };
+        for number in doomed {
+            // SAFETY: the process and its group are our unreaped child's and its
+            // children are not reaped while it is stopped: no number is reused.
+            let result = unsafe { libc::kill(number, libc::SIGKILL) };
+            let error = io::Error::last_os_error();
+            if result != 0 && error.raw_os_error() != Some(libc::ESRCH) {
+                return Err(error);
+            }
+        }
+        Ok(())
     }
+}
+
+/// The processes that a process has started, and those that they have.
+fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
+    let mut found = Vec::new();
+    let threads = std::fs::read_dir(format!("/proc/{process}/task"));
+    for thread in threads.into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        for child in children.unwrap_or_default().split_whitespace() {
+            let Ok(child) = child.parse() else { continue };
+            found.push(child);
+            found.extend(descendants(child));
+        }
+    }
+    found
 }

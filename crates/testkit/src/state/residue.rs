@@ -8,7 +8,7 @@ use super::Change;
 pub(super) fn is_allowed(change: &Change, bridges: &[&str]) -> bool {
     let words: Vec<&str> = change.name().split(' ').collect();
     match (change, words.as_slice()) {
-        (Change::Added(..), ["link" | "address", name, ..]) => bridges.contains(name),
+        (Change::Added(..), ["link" | "address" | "setting", name, ..]) => bridges.contains(name),
         (Change::Added(..), ["route", _, "main", _, device, ..]) => bridges.contains(device),
         (Change::Added(..), ["nft", "table" | "set" | "map", ..]) => true,
         // The administrator's own, which firewall makes and never deletes (C13).
@@ -51,6 +51,7 @@ mod tests {
         let allowed = [
             "link br0",
             "address br0 10.1.0.1/24",
+            "setting br0 ipv4 rp_filter",
             "route -4 main 10.1.0.0/24 br0",
             "nft table ip podwire",
             "nft chain ip filter CNI-ADMIN",
@@ -64,6 +65,9 @@ mod tests {
         let leaks = [
             "link veth0a1b2c3d",
             "link br1",
+            "setting br1 ipv4 rp_filter",
+            "neighbour br0 10.1.0.2",
+            "xtables ip nat",
             "route -4 main 10.1.0.0/24 br1",
             "route -4 77 10.1.0.0/24 br0",
             "nft chain ip podwire from_10.1.0.0/24",
