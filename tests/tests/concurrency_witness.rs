@@ -6,7 +6,7 @@ use podwire_tests::races::Race;
 
 #[test]
 fn no_address_is_held_twice_at_any_moment() {
-    let outcome = Race { operations: 200, crowd: 40 }.run();
+    let outcome = Race { operations: 200, crowd: 40 }.run(&|_| {});
     assert!(outcome.faults.is_empty(), "{outcome}");
     assert!(outcome.total() >= 200 && outcome.looks > 3, "{outcome}");
 }

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             Err(error) => return usage(&format!("{argument} {value:?}: {error}")),
         }
     }
-    let outcome = race.run();
+    let outcome = race.run(&|progress| eprintln!("{progress}"));
     print!("{outcome}");
     let is_whole = outcome.total() >= race.operations;
     if outcome.faults.is_empty() && is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -37,14 +37,14 @@ impl Outcome {
 }
 
 impl Race {
-    /// Runs it, in a world of its own.
-    pub fn run(self) -> Outcome {
+    /// Runs it, in a world of its own; `tell` hears how far it is.
+    pub fn run(self, tell: &(dyn Fn(&str) + Sync)) -> Outcome {
         std::thread::scope(|scope| {
-            scope.spawn(|| self.in_world(&World::new())).join().expect("the race panicked")
+            scope.spawn(|| self.in_world(&World::new(), tell)).join().expect("the race panicked")
         })
     }
 
-    fn in_world(self, world: &World) -> Outcome {
+    fn in_world(self, world: &World, tell: &(dyn Fn(&str) + Sync)) -> Outcome {
         let command = Command::over(portmap());
         command.prepare(world);
         let before = world.snapshot();
@@ -59,6 +59,7 @@ impl Race {
                     *outcome.operations.entry(kind).or_default() +=
                         round(world, &state, self.crowd);
                     compare(kind, &before, world, &witness, &command);
+                    tell(&format!("{} operations, last: {kind}", outcome.total()));
                 }
             }
             witness.finish();

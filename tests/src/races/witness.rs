@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use podwire_sys::netns::NetNs;
 use podwire_testkit::probe::addresses_here;
@@ -13,6 +14,9 @@ use serde_json::Value;
 /// Where sandboxes are.
 const NAMESPACES: &str = "/run/netns";
 
+/// Between two looks, so that those who are watched get on.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Hears and looks.
 #[derive(Debug, Default)]
 pub struct Witness {
@@ -20,7 +24,8 @@ pub struct Witness {
     holders: Mutex<BTreeMap<String, String>>,
     faults: Mutex<Vec<String>>,
     looks: AtomicU64,
-    done: AtomicBool,
+    done: Mutex<bool>,
+    is_done: Condvar,
 }
 
 impl Witness {
@@ -57,15 +62,20 @@ impl Witness {
 
     /// Ends [`Witness::watch`].
     pub fn finish(&self) {
-        self.done.store(true, Ordering::Release);
+        *self.done.lock().unwrap() = true;
+        self.is_done.notify_all();
     }
 
     /// Looks into all namespaces again and again.
     pub fn watch(&self) {
-        while !self.done.load(Ordering::Acquire) {
+        loop {
             self.look();
             self.looks.fetch_add(1, Ordering::Relaxed);
-            std::thread::yield_now();
+            let done = self.done.lock().unwrap();
+            let (done, _) = self.is_done.wait_timeout(done, PAUSE).unwrap();
+            if *done {
+                return;
+            }
         }
     }
 
