@@ -43,6 +43,8 @@ pub enum Killed {
 pub enum Blow {
     /// The process alone: what it has started lives on.
     Process,
+    /// Its group: what it has started in another lives on.
+    Group,
     /// Its group, and everything that it has started, in whatever group that is.
     Family,
 }
@@ -75,16 +77,22 @@ impl Killed {
 /// Counts the system calls of a whole run: the upper bound for places to kill at.
 #[track_caller]
 pub fn count(command: Command, stdin: &[u8]) -> u64 {
-    match run_and_kill(command, stdin, u64::MAX, Blow::Family) {
+    match run_and_kill(command, stdin, u64::MAX) {
         Killed::Finished { calls, .. } => calls,
         Killed::At { call, .. } => panic!("made {call}"),
     }
 }
 
-/// Runs a command and kills it when it is about to make its `number`-th system call
-/// after exec.
+/// Runs a command and kills it, with its group, when it is about to make its
+/// `number`-th system call after exec.
 #[track_caller]
-pub fn run_and_kill(command: Command, stdin: &[u8], number: u64, blow: Blow) -> Killed {
+pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
+    run_and_strike(command, stdin, number, Blow::Group)
+}
+
+/// The same, saying who dies.
+#[track_caller]
+pub fn run_and_strike(command: Command, stdin: &[u8], number: u64, blow: Blow) -> Killed {
     let mut watch = KillAt { number, blow, killed_at: None };
     let (calls, output) = watched(command, stdin, &mut watch);
     match watch.killed_at {

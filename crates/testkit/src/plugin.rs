@@ -133,13 +133,13 @@ impl Plugin {
     /// after exec, counted from 1.
     #[track_caller]
     pub fn kill_at(self, number: u64) -> Killed {
-        self.strike_at(number, Blow::Family)
+        self.strike_at(number, Blow::Group)
     }
 
     /// The same, saying who dies.
     #[track_caller]
     pub fn strike_at(self, number: u64, blow: Blow) -> Killed {
-        kill::run_and_kill(self.as_command(), self.config.as_bytes(), number, blow)
+        kill::run_and_strike(self.as_command(), self.config.as_bytes(), number, blow)
     }
 
     /// Runs it with its `number`-th netlink request failing, counted from 1.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::process::Command;
 
-use podwire_testkit::kill::{Blow, Killed, count, run_and_kill};
+use podwire_testkit::kill::{Killed, count, run_and_kill};
 use podwire_testkit::probe::{self, ANSWER, SILENCE, TcpEcho, UdpEcho};
 use podwire_testkit::{Netns, Plugin, World, fake};
 use serde_json::json;
@@ -161,7 +161,7 @@ fn a_process_is_killed_before_the_counted_call_is_made() {
     let mut was_made = Vec::new();
     for number in 1..=calls {
         let _ = std::fs::remove_dir(world.path("made"));
-        match run_and_kill(command(), b"input ", number, Blow::Process) {
+        match run_and_kill(command(), b"input ", number) {
             Killed::At { call, output } => {
                 assert_eq!((call.count, output.code), (number, 137));
             }
@@ -195,14 +195,14 @@ fn threads_are_counted_and_killed_together() {
     };
     let _world = World::new();
     let calls = count(command(), b"");
-    let last = match run_and_kill(command(), b"", u64::MAX, Blow::Family) {
+    let last = match run_and_kill(command(), b"", u64::MAX) {
         Killed::Finished { output, .. } => output.success(),
         Killed::At { call, .. } => panic!("{call}"),
     };
     assert!(last.stdout.contains("1 passed"), "{last:#?}");
     let mut killed = 0;
     for number in (1..calls).step_by(7) {
-        if let Killed::At { call, output } = run_and_kill(command(), b"", number, Blow::Family) {
+        if let Killed::At { call, output } = run_and_kill(command(), b"", number) {
             killed += 1;
             assert_eq!(output.code, 137, "{call}");
             assert!(!call.to_string().is_empty());

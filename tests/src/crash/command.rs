@@ -231,7 +231,7 @@ impl Subject for Command {
             Verb::Del => podwire.arguments("del", target),
             Verb::Gc => podwire.collection(valid),
         });
-        kill::run_and_kill(command, b"", place.call, blow)
+        kill::run_and_strike(command, b"", place.call, blow)
     }
 
     fn check(&self, world: &World, target: &Target) -> Result<(), Box<Output>> {

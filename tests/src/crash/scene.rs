@@ -116,7 +116,7 @@ impl Scene {
     fn killed(self) -> &'static str {
         match self.blow {
             Blow::Process => "process",
-            Blow::Family => "group",
+            Blow::Group | Blow::Family => "group",
         }
     }
 }

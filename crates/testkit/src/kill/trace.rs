@@ -163,6 +163,7 @@ impl Tracer {
     fn kill(&self, blow: Blow) -> io::Result<()> {
         let doomed = match blow {
             Blow::Process => vec![self.group],
+            Blow::Group => vec![-self.group],
             // Looked for while their parent is stopped, so that none is missed.
             Blow::Family => {
                 let mut doomed = descendants(self.group);
