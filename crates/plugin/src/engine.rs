@@ -9,7 +9,9 @@ use podwire_spec::result::CniResult;
 
 use crate::attachment::Attachment;
 use crate::delegate::Delegate;
-use crate::inventory::{Addresses, Belongs, Difference, Facts, Inventory, Made, Plan, Valid};
+use crate::inventory::{
+    Addresses, Belongs, Difference, Facts, Handles, Inventory, Made, Plan, Valid,
+};
 use crate::lock::{self, lock};
 use crate::plugin::{Description, Plugin};
 use crate::request::Request;
@@ -38,7 +40,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Add)?;
         let _lock = lock(attachment)?;
-        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let mut kernel = I::Kernel::open(Some(&attachment.sandbox))?;
         let facts = Facts { operation: Operation::Add, result: None };
         let mut foundation = Making::new(inventory.foundation(&config, attachment, &facts)?);
         let outcome = foundation.make(&mut kernel).and_then(|()| {
@@ -65,7 +67,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         });
         let facts = Facts { operation: Operation::Del, result: prev_result.as_ref() };
         let plan = self.plan(&config, attachment, &facts)?;
-        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let mut kernel = I::Kernel::open(Some(&attachment.sandbox))?;
         let mut errors = Vec::new();
         let address_is_free = remove_all(&plan, &mut kernel, &mut errors);
         if inventory.addresses(&config) == Addresses::Delegated {
@@ -91,7 +93,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         }
         let facts = Facts { operation: Operation::Check, result: prev_result.as_ref() };
         let plan = self.plan(&config, attachment, &facts)?;
-        let mut kernel = inventory.kernel(Some(&attachment.sandbox))?;
+        let mut kernel = I::Kernel::open(Some(&attachment.sandbox))?;
         let mut differences = Vec::new();
         for resource in &plan {
             let found = resource
@@ -108,7 +110,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         if inventory.addresses(&config) == Addresses::Delegated {
             self.ipam(request)?.status()?;
         }
-        let mut kernel = inventory.kernel(None)?;
+        let mut kernel = I::Kernel::open(None)?;
         inventory.ready(&config, &mut kernel)
     }
 
@@ -121,7 +123,7 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let live = Valid::from((&request.config.name, valid));
         lock::sweep(&live);
         if !collections.is_empty() {
-            let mut kernel = inventory.kernel(None)?;
+            let mut kernel = I::Kernel::open(None)?;
             for collection in collections {
                 match collection.stale(&mut kernel, &live) {
                     Ok(stale) => {

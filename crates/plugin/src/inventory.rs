@@ -208,6 +208,13 @@ pub enum Addresses {
     None,
 }
 
+impl Addresses {
+    /// Delegated where the configuration names an IPAM plugin; none otherwise.
+    pub const fn delegated_if(has_ipam: bool) -> Self {
+        if has_ipam { Self::Delegated } else { Self::None }
+    }
+}
+
 /// What the operation knows.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
@@ -220,12 +227,21 @@ pub struct Facts<'a> {
     pub result: Option<&'a CniResult>,
 }
 
+/// Handles to the kernel: sockets opened once per call, or when they are needed.
+pub trait Handles: Sized {
+    /// Opens them for a call about the sandbox, which is missing for STATUS and GC.
+    ///
+    /// # Errors
+    /// What they need can't be had.
+    fn open(sandbox: Option<&Sandbox>) -> Result<Self, Error>;
+}
+
 /// A plugin as a declaration.
 pub trait Inventory: Sync {
     /// The validated configuration.
     type Config;
-    /// Handles to the kernel: sockets opened once per call.
-    type Kernel;
+    /// Its handles to the kernel.
+    type Kernel: Handles;
 
     /// Name, version and role.
     fn description(&self) -> Description;
@@ -234,11 +250,11 @@ pub trait Inventory: Sync {
     /// only ADD needs.
     fn parse(&self, request: &Request<'_>, operation: Operation) -> Result<Self::Config, Error>;
 
-    /// Opens the handles. The sandbox is missing for STATUS and GC.
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Self::Kernel, Error>;
-
-    /// Where this attachment's addresses come from.
-    fn addresses(&self, config: &Self::Config) -> Addresses;
+    /// Where this attachment's addresses come from; those of the plugins before,
+    /// unless this one says otherwise.
+    fn addresses(&self, _config: &Self::Config) -> Addresses {
+        Addresses::PrevResult
+    }
 
     /// Whether CHECK can't do without prevResult.
     fn needs_prev_result(&self) -> bool {
@@ -246,13 +262,15 @@ pub trait Inventory: Sync {
     }
 
     /// Turns what the IPAM plugin (or the plugin before) gave into the result
-    /// this attachment is to have. Pure.
+    /// this attachment is to have; a chained plugin's is often the same. Pure.
     fn complete(
         &self,
-        config: &Self::Config,
-        attachment: &Attachment,
+        _config: &Self::Config,
+        _attachment: &Attachment,
         base: CniResult,
-    ) -> Result<CniResult, Error>;
+    ) -> Result<CniResult, Error> {
+        Ok(base)
+    }
 
     /// What must stand before addresses are asked for: the interface itself,
     /// since a DHCP delegate speaks through it. Made first, removed last.

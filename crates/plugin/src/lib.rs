@@ -66,7 +66,8 @@ pub use engine::{DRIFT, Inventoried};
 pub use entry::{run, run_with};
 pub use environment::Environment;
 pub use inventory::{
-    Addresses, Belongs, Collection, Difference, Facts, Inventory, Made, Plan, Resource, Valid,
+    Addresses, Belongs, Collection, Difference, Facts, Handles, Inventory, Made, Plan, Resource,
+    Valid,
 };
 pub use owner::{OwnerMark, shorten};
 pub use plugin::{Description, Plugin, Registry, Role, lookup};

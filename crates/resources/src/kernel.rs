@@ -6,11 +6,12 @@ use podwire_netlink::nft::NftSocket;
 use podwire_netlink::route::link_change::DeleteLink;
 use podwire_netlink::route::monitor::Settled;
 use podwire_netlink::route::{Device, Link, MacAddress, RouteSocket};
-use podwire_plugin::Sandbox;
+use podwire_plugin::{Handles, Sandbox};
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_sys::lock::FileLock;
 use podwire_sys::netns::NetNs;
 
+use crate::common_lock;
 use crate::moved_device::DeviceNetwork;
 
 /// Handles of one plugin call: the host's namespace, and the sandbox's where
@@ -48,9 +49,6 @@ pub struct Pair {
 /// a bridge or its address away again, so that it isn't taken from under
 /// somebody who is about to join. `lock` is the name that may stay behind.
 const BRIDGES_LOCK: &str = "/run/podwire/plugin/bridges/lock";
-
-/// How long an ADD waits for a failed one to clean up.
-const BRIDGES_WAIT: Duration = Duration::from_secs(8);
 
 impl Kernel {
     /// Handles for a call about `sandbox`. Nothing is opened yet but the
@@ -269,13 +267,8 @@ impl Kernel {
     /// Code 11 when one that does so doesn't end.
     pub(crate) fn share_bridges(&mut self) -> Result<(), Error> {
         if self.shared_bridges.is_none() {
-            match FileLock::shared(BRIDGES_LOCK, BRIDGES_WAIT) {
-                Ok(lock) => self.shared_bridges = Some(lock),
-                Err(error) if error.is_timed_out() => {
-                    return Err(Error::try_again(format!("joining a bridge: {error}")));
-                }
-                Err(error) => log::debug!("no lock on bridges: {error}"),
-            }
+            let lock = FileLock::shared(BRIDGES_LOCK, common_lock::WAIT);
+            self.shared_bridges = common_lock::granted(lock, "joining a bridge")?;
         }
         Ok(())
     }
@@ -308,6 +301,12 @@ impl Kernel {
         self.container()?.link_by_name(name).map_err(refused)?.ok_or_else(|| {
             Error::internal(format!("there is no interface {name} in the container"))
         })
+    }
+}
+
+impl Handles for Kernel {
+    fn open(sandbox: Option<&Sandbox>) -> Result<Self, Error> {
+        Self::new(sandbox)
     }
 }
 

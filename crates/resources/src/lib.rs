@@ -31,6 +31,7 @@ pub mod veth;
 pub mod vlan_gateway;
 pub mod vrf;
 
+mod common_lock;
 mod kernel;
 mod sandbox_path;
 

@@ -17,14 +17,13 @@ use podwire_netlink::route::routes::{AddRoute, RouteFilter, RouteMode, RouteProt
 use podwire_netlink::route::{Link, Route, RouteSocket};
 use podwire_plugin::{Belongs, Difference, Made, Resource};
 use podwire_spec::error::Error;
-use podwire_sys::lock::FileLock;
 
+use crate::common_lock;
 use crate::kernel::{Kernel, refused};
 
 /// Held while a VRF is looked for, made, joined, left and removed, so that
 /// none is removed from under somebody who joins: an instant each.
 const LOCK: &str = "/run/podwire/plugin/vrf/lock";
-const LOCK_WAIT: Duration = Duration::from_secs(8);
 /// How long IPv6 addresses may take to be usable again.
 const SETTLE_WAIT: Duration = Duration::from_secs(5);
 /// `default`, `main` and `local`: every packet's tables.
@@ -145,18 +144,6 @@ impl Vrf {
             remove_unused(kernel.container()?, &self.name)?;
         }
         Ok(())
-    }
-}
-
-fn lock() -> Result<Option<FileLock>, Error> {
-    match FileLock::exclusive(LOCK, LOCK_WAIT) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.is_timed_out() => {
-            Err(Error::try_again(format!("changing a VRF: {error}")))
-        }
-        // A runtime that can't write the lock's directory (rootless)
-        // serializes calls itself.
-        Err(_) => Ok(None),
     }
 }
 
@@ -301,7 +288,7 @@ impl Resource<Kernel> for Vrf {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        let _lock = lock()?;
+        let _alone = common_lock::alone(LOCK, "changing a VRF")?;
         let made = self.join(kernel);
         if made.is_err()
             && let Err(error) = self.take_back(kernel)
@@ -347,7 +334,7 @@ impl Resource<Kernel> for Vrf {
         if !kernel.has_sandbox() {
             return Ok(());
         }
-        let _lock = lock()?;
+        let _alone = common_lock::alone(LOCK, "changing a VRF")?;
         let socket = kernel.container()?;
         let Some(domain) = socket.link_by_name(&self.name).map_err(refused)? else {
             return Ok(());
@@ -364,7 +351,7 @@ impl Resource<Kernel> for Vrf {
     }
 
     fn undo(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
-        let _lock = lock()?;
+        let _alone = common_lock::alone(LOCK, "changing a VRF")?;
         self.take_back(kernel)
     }
 }

@@ -4,9 +4,7 @@
 
 use podwire_netlink::route::MacAddress;
 use podwire_netlink::route::link_kind::{IpvlanIsolation, IpvlanMode, MacvlanMode};
-use podwire_plugin::{
-    Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::child_link::{
     self, ChildKind, ChildLink, Evidence, Parent, ParentName, Place,
@@ -16,11 +14,12 @@ use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::id::IfName;
 use podwire_spec::json::Object;
 use podwire_spec::operation::Operation;
-use podwire_spec::result::{self, CniResult, Dns};
+use podwire_spec::result::{CniResult, Dns};
 use podwire_spec::version::SpecVersion;
 
 use super::keys::flag;
-use super::{dns, dummy, ipvlan, macvlan, vlan};
+use super::only::only_interface;
+use super::{dummy, ipvlan, macvlan, vlan};
 
 /// A plugin of this kind.
 pub struct Child {
@@ -95,7 +94,7 @@ impl Inventory for Child {
             parent: None,
             mtu: None,
             mac: None,
-            addresses: if has_ipam { Addresses::Delegated } else { Addresses::None },
+            addresses: Addresses::delegated_if(has_ipam),
             dns: Dns::default(),
             version: request.version,
         };
@@ -104,10 +103,6 @@ impl Inventory for Child {
             (self.read)(request, operation, &mut config)?;
         }
         Ok(config)
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
     }
 
     fn addresses(&self, config: &Config) -> Addresses {
@@ -120,17 +115,7 @@ impl Inventory for Child {
         attachment: &Attachment,
         base: CniResult,
     ) -> Result<CniResult, Error> {
-        let mut result = base;
-        result.interfaces = vec![result::Interface {
-            name: attachment.ifname().to_string(),
-            sandbox: Some(attachment.sandbox_text()),
-            ..result::Interface::default()
-        }];
-        for ip in &mut result.ips {
-            ip.interface = Some(0);
-        }
-        dns::prefer(&config.dns, &mut result);
-        Ok(result)
+        Ok(only_interface(attachment, base, &config.dns))
     }
 
     fn foundation(

@@ -1,8 +1,6 @@
 //! `loopback`: switches on the container's `lo`, whatever `CNI_IFNAME` says.
 
-use podwire_plugin::{
-    Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::loopback::{self, NAME};
 use podwire_resources::{Kernel, refused};
 use podwire_spec::error::Error;
@@ -32,10 +30,6 @@ impl Inventory for Loopback {
             _ => None,
         };
         Ok(Config { previous })
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
     }
 
     fn addresses(&self, _: &Config) -> Addresses {

@@ -12,4 +12,5 @@ mod dummy;
 mod ipvlan;
 mod keys;
 mod macvlan;
+mod only;
 mod vlan;

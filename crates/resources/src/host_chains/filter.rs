@@ -6,17 +6,16 @@
 //! has no `filter` table in nftables, it gets none.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{
     Batch, Chain, ChainKind, Hook, IpVersion, NftSocket, Policy, Table, priority,
 };
 use podwire_spec::error::Error;
-use podwire_sys::lock::FileLock;
 
 use super::rule::{Place, Seen, TABLE, table};
 use super::view::{Edit, FORWARD, View};
+use crate::common_lock;
 use crate::kernel::{Kernel, refused};
 use crate::nft::legacy::xtables;
 use crate::nft::retrying;
@@ -24,7 +23,6 @@ use crate::nft::retrying;
 /// Held while legacy rules are looked at and changed: their tool can't do
 /// both as one step.
 const XTABLES_LOCK: &str = "/run/podwire/plugin/xtables/lock";
-const XTABLES_WAIT: Duration = Duration::from_secs(8);
 
 /// What to do about one view; it may ask for more chains by answering with
 /// their names instead.
@@ -277,13 +275,7 @@ fn change_legacy(
     chains: &[&str],
     decide: &mut impl FnMut(&mut Kernel, &View) -> Result<Answer, Error>,
 ) -> Result<bool, Error> {
-    let _alone = match FileLock::exclusive(XTABLES_LOCK, XTABLES_WAIT) {
-        Ok(lock) => Some(lock),
-        Err(error) if error.is_timed_out() => {
-            return Err(Error::try_again(format!("changing legacy xtables: {error}")));
-        }
-        Err(_) => None,
-    };
+    let _alone = common_lock::alone(XTABLES_LOCK, "changing legacy xtables")?;
     let mut view = view_legacy(version, chains)?;
     let edits = loop {
         match decide(kernel, &view)? {

@@ -8,7 +8,6 @@
 mod plan;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use ipnet::IpNet;
 use podwire_netlink::route::family::Family;
@@ -17,8 +16,8 @@ use podwire_netlink::route::rule::{AddRule, DeleteRule};
 use podwire_netlink::route::{Change, MacAddress, Route, RouteSocket, Rule};
 use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_spec::error::Error;
-use podwire_sys::lock::FileLock;
 
+use crate::common_lock;
 use crate::host_end::{host_end_of, owner_of_alias};
 use crate::kernel::{Kernel, refused};
 
@@ -27,7 +26,6 @@ pub use plan::{Source, needs_table};
 /// Held while tables are chosen, so that two calls for one namespace don't
 /// choose the same: an instant each, so one for all namespaces will do.
 const LOCK: &str = "/run/podwire/plugin/sbr/lock";
-const WAIT: Duration = Duration::from_secs(8);
 
 /// The rules and tables of one interface.
 #[derive(Debug)]
@@ -301,15 +299,7 @@ impl Resource<Kernel> for SourceRouting {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
-        // A runtime that can't write the lock's directory (rootless)
-        // serializes calls itself.
-        let _lock = match FileLock::exclusive(LOCK, WAIT) {
-            Ok(lock) => Some(lock),
-            Err(error) if error.is_timed_out() => {
-                return Err(Error::try_again(format!("choosing routing tables: {error}")));
-            }
-            Err(_) => None,
-        };
+        let _alone = common_lock::alone(LOCK, "choosing routing tables")?;
         let socket = kernel.container()?;
         if let Err(error) = self.route(socket) {
             self.take_back(socket);

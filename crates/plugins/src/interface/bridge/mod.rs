@@ -7,7 +7,7 @@ mod vlan;
 
 use ipnet::IpNet;
 use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
+    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role,
 };
 use podwire_resources::Kernel;
 use podwire_resources::bridge::Bridge as BridgeLink;
@@ -40,12 +40,8 @@ impl Inventory for Bridge {
         Config::parse(request, operation)
     }
 
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
     fn addresses(&self, config: &Config) -> Addresses {
-        if config.has_ipam { Addresses::Delegated } else { Addresses::None }
+        Addresses::delegated_if(config.has_ipam)
     }
 
     fn complete(

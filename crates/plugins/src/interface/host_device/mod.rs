@@ -8,7 +8,7 @@ mod config;
 
 use podwire_netlink::route::family::TABLE_MAIN;
 use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
+    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role,
 };
 use podwire_resources::Kernel;
 use podwire_resources::interface::{DuplicateDetection, Interface, Settled};
@@ -17,9 +17,9 @@ use podwire_resources::moved_device::{
 };
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::operation::Operation;
-use podwire_spec::result::{CniResult, Interface as ResultInterface, IpConfig, Route};
+use podwire_spec::result::{CniResult, IpConfig, Route};
 
-use crate::interface::dns;
+use crate::interface::only::only_interface;
 
 pub use config::Config;
 
@@ -38,12 +38,8 @@ impl Inventory for HostDevice {
         Config::parse(request, operation)
     }
 
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
     fn addresses(&self, config: &Config) -> Addresses {
-        if config.has_ipam { Addresses::Delegated } else { Addresses::None }
+        Addresses::delegated_if(config.has_ipam)
     }
 
     fn complete(
@@ -52,17 +48,7 @@ impl Inventory for HostDevice {
         attachment: &Attachment,
         base: CniResult,
     ) -> Result<CniResult, Error> {
-        let mut result = base;
-        result.interfaces = vec![ResultInterface {
-            name: attachment.ifname().to_string(),
-            sandbox: Some(attachment.sandbox_text()),
-            ..ResultInterface::default()
-        }];
-        for ip in &mut result.ips {
-            ip.interface = Some(0);
-        }
-        dns::prefer(&config.dns, &mut result);
-        Ok(result)
+        Ok(only_interface(attachment, base, &config.dns))
     }
 
     fn foundation(

@@ -9,7 +9,7 @@ mod inside;
 
 use ipnet::IpNet;
 use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
+    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role,
 };
 use podwire_resources::Kernel;
 use podwire_resources::gateway::Forwarding;
@@ -46,12 +46,8 @@ impl Inventory for Ptp {
         Config::parse(request, operation)
     }
 
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
     fn addresses(&self, config: &Config) -> Addresses {
-        if config.has_ipam { Addresses::Delegated } else { Addresses::None }
+        Addresses::delegated_if(config.has_ipam)
     }
 
     fn complete(

@@ -6,18 +6,16 @@
 
 mod config;
 
-use podwire_plugin::{
-    Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::child_link::Evidence;
 use podwire_resources::interface::{DuplicateDetection, Interface};
 use podwire_resources::tap;
 use podwire_spec::error::Error;
 use podwire_spec::operation::Operation;
-use podwire_spec::result::{CniResult, Interface as ResultInterface};
+use podwire_spec::result::CniResult;
 
-use crate::interface::dns;
+use crate::interface::only::only_interface;
 
 pub use config::Config;
 
@@ -37,12 +35,8 @@ impl Inventory for Tap {
         Config::parse(request, operation)
     }
 
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
     fn addresses(&self, config: &Config) -> Addresses {
-        if config.has_ipam { Addresses::Delegated } else { Addresses::None }
+        Addresses::delegated_if(config.has_ipam)
     }
 
     fn complete(
@@ -51,17 +45,7 @@ impl Inventory for Tap {
         attachment: &Attachment,
         base: CniResult,
     ) -> Result<CniResult, Error> {
-        let mut result = base;
-        result.interfaces = vec![ResultInterface {
-            name: attachment.ifname().to_string(),
-            sandbox: Some(attachment.sandbox_text()),
-            ..ResultInterface::default()
-        }];
-        for ip in &mut result.ips {
-            ip.interface = Some(0);
-        }
-        dns::prefer(&config.dns, &mut result);
-        Ok(result)
+        Ok(only_interface(attachment, base, &config.dns))
     }
 
     fn foundation(

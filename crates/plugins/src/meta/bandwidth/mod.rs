@@ -26,9 +26,7 @@
 
 mod config;
 
-use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::shaper::{
     self, Direction, EgressShaper, GoIfbs, HostShaper, Ifbs, Limit, Recorded, Shaping,
@@ -74,14 +72,6 @@ impl Inventory for Bandwidth {
             }
             (_, parsed) => parsed,
         }
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
     }
 
     /// The ifb's place in the result; its name is filled in when the kernel

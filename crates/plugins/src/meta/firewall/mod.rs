@@ -20,9 +20,7 @@ mod opening;
 
 use std::net::IpAddr;
 
-use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::firewalld::{Firewalld, Sources, StaleSources};
 use podwire_resources::host_chains::{self, Accepts, HostChains, IngressPolicy, Isolation};
@@ -53,18 +51,6 @@ impl Inventory for Firewall {
             Operation::Del | Operation::Gc => Settings::parse_leniently(request.object()),
             _ => Settings::parse(request.object())?,
         }))
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
-    }
-
-    fn complete(&self, _: &Config, _: &Attachment, base: CniResult) -> Result<CniResult, Error> {
-        Ok(base)
     }
 
     fn desired(
@@ -166,6 +152,7 @@ fn bridge(result: &CniResult) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podwire_plugin::Sandbox;
     use podwire_spec::id::{AttachmentKey, ContainerId, IfName, NetworkName};
     use podwire_spec::result::VersionedResult;
     use podwire_spec::version::SpecVersion;

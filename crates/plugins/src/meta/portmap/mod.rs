@@ -36,8 +36,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, OwnerMark, Plan, Request,
-    Role, Sandbox,
+    Attachment, Collection, Description, Facts, Inventory, OwnerMark, Plan, Request, Role,
 };
 use podwire_resources::Kernel;
 use podwire_resources::nft::owners::Record;
@@ -83,18 +82,6 @@ impl Inventory for Portmap {
         };
         let runtime_config = request.config.runtime_config.as_ref();
         Settings::parse(request.config.object(), runtime_config, strictness).map(Config)
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
-    }
-
-    fn complete(&self, _: &Config, _: &Attachment, base: CniResult) -> Result<CniResult, Error> {
-        Ok(base)
     }
 
     fn desired(

@@ -16,9 +16,7 @@
 
 mod config;
 
-use podwire_plugin::{
-    Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Attachment, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::source_routing::{Source, SourceRouting, needs_table};
 use podwire_spec::Error;
@@ -46,18 +44,6 @@ impl Inventory for Sbr {
             Operation::Del | Operation::Gc => Settings::parse_leniently(request.object()),
             _ => Settings::parse(request.object())?,
         }))
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
-    }
-
-    fn complete(&self, _: &Config, _: &Attachment, base: CniResult) -> Result<CniResult, Error> {
-        Ok(base)
     }
 
     fn desired(

@@ -27,9 +27,7 @@ mod room;
 use std::path::Path;
 
 use podwire_netlink::route::MacAddress;
-use podwire_plugin::{
-    Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::Kernel;
 use podwire_resources::link_attributes::{Backups, LinkAttributes};
 use podwire_resources::sandbox_sysctls::SandboxSysctls;
@@ -66,14 +64,6 @@ impl Inventory for Tuning {
             allowlist::admit(Path::new(ALLOW_LIST), config.names())?;
         }
         Ok(config)
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
     }
 
     /// The interface's new MAC address and MTU. One of the host that happens

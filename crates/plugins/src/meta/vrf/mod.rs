@@ -14,13 +14,10 @@
 
 mod config;
 
-use podwire_plugin::{
-    Addresses, Attachment, Description, Facts, Inventory, Plan, Request, Role, Sandbox,
-};
+use podwire_plugin::{Attachment, Description, Facts, Inventory, Plan, Request, Role};
 use podwire_resources::{Kernel, vrf};
 use podwire_spec::Error;
 use podwire_spec::operation::Operation;
-use podwire_spec::result::CniResult;
 
 use self::config::Config as Settings;
 
@@ -49,18 +46,6 @@ impl Inventory for Vrf {
             }
             _ => settings.map(|settings| Config(Some(settings))),
         }
-    }
-
-    fn kernel(&self, sandbox: Option<&Sandbox>) -> Result<Kernel, Error> {
-        Kernel::new(sandbox)
-    }
-
-    fn addresses(&self, _: &Config) -> Addresses {
-        Addresses::PrevResult
-    }
-
-    fn complete(&self, _: &Config, _: &Attachment, base: CniResult) -> Result<CniResult, Error> {
-        Ok(base)
     }
 
     fn desired(
