@@ -93,6 +93,41 @@ fn del_and_check_take_over_what_the_go_plugin_made() {
     }
 }
 
+/// Its rules come before ours: a second mapping of the port would never work.
+#[test]
+fn a_port_that_a_container_of_go_holds_is_refused_by_name_until_that_is_gone() {
+    for peer in Peer::all() {
+        let lab = Lab::new();
+        let (old, new) = (lab.container("old", 11), lab.container("new", 12));
+        peer.add(&old, "pods", &four(8010));
+        let before = lab.ruleset();
+        let error = lab.add(&new, &tcp(8012, 80)).error(101).to_string();
+        let name = if peer.backend == "iptables" { "pods/old" } else { "?/old" };
+        assert!(error.contains("tcp port 8012") && error.contains(name), "{error}");
+        assert_eq!(lab.ruleset(), before, "{}", peer.name());
+        // Go's holds this one for one address of the host only.
+        lab.add(&new, &tcp(8011, 80)).success();
+        lab.del(&new).success();
+        // The container itself, by a network of ours.
+        let network = json!({
+            "name": "more", "runtimeConfig": {"portMappings": tcp(8012, 80)},
+        });
+        lab.portmap("ADD", &old, &network).run().success();
+        lab.portmap("DEL", &old, &network).run().success();
+        old.vanish(&lab);
+        lab.world.exec(&["ip", "neigh", "flush", "all"]);
+        let heir = lab.container("heir", 11);
+        let _servers = heir.tcp(80);
+        lab.add(&heir, &four(8010)).success();
+        for host in HOST {
+            tcp_seen(&lab.outside, host, 8010);
+        }
+        lab.check(&heir, &four(8010)).success();
+        lab.del(&heir).success();
+        assert!(!lab.mentions("10.1.0.11"), "{}: {}", peer.name(), lab.ruleset());
+    }
+}
+
 /// The Go plugin's nftables rules name only the container; its address tells
 /// which of its networks one is of.
 #[test]
@@ -160,6 +195,17 @@ fn b076_del_and_gc_look_into_legacy_xtables_where_they_are_in_use() {
     }
     let legacy = |tool: &str| lab.world.exec(&[tool, "-t", "nat", "-S"]).stdout;
     assert!(legacy("iptables-legacy").contains("10.1.0.11"));
+    // One mapping: of more, ip6tables-legacy takes the second for the first that it has.
+    let c4 = lab.container("c4", 14);
+    peer.add(&c4, "pods", &tcp(8040, 80));
+    lab.check(&c4, &tcp(8040, 80)).success();
+    let mut more = tcp(8040, 80);
+    more.as_array_mut().unwrap().extend(tcp(8050, 80).as_array().unwrap().clone());
+    lab.check(&c4, &more).failure();
+    let error = lab.add(&c2, &tcp(8040, 80)).error(101).to_string();
+    assert!(error.contains("pods/c4"), "{error}");
+    lab.del(&c4).success();
+    lab.check(&c4, &tcp(8040, 80)).failure();
     lab.del(&c1).success();
     lab.gc(&[&c2]).success();
     for (tool, [first, second, third]) in [

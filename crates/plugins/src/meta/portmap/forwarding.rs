@@ -9,7 +9,7 @@ use podwire_netlink::nft::{Data, Element, IpVersion, Verdict};
 use podwire_plugin::{OwnerMark, shorten};
 use podwire_resources::nft::owners::{self, Record};
 use podwire_resources::nft::{COMMENT_LIMIT, cut, display_name, owner_comment};
-use podwire_spec::id::{AttachmentKey, ContainerId};
+use podwire_spec::id::AttachmentKey;
 
 use super::config::{Config, Masquerade};
 use super::layout::{self, Filled, HAIRPINS, Scope};
@@ -84,7 +84,7 @@ impl Forwarding {
             owner,
             name: display_name(key),
             comment: owner_comment(key),
-            container: container_word(&key.container_id),
+            container: container_word(key.container_id.as_str()),
             scope,
             address: address.addr(),
             subnet: address.trunc(),
@@ -169,6 +169,11 @@ impl Forwarding {
         cut(&comment, COMMENT_LIMIT).to_owned()
     }
 
+    /// Whether it is of this container, by its whole id.
+    pub(super) fn is_of(&self, container: &str) -> bool {
+        self.container == container_word(container)
+    }
+
     /// Whether a holder's record is of another attachment of the same
     /// container.
     pub(super) fn is_same_container(&self, holder: &Held) -> bool {
@@ -183,8 +188,8 @@ const CONDITIONAL: &str = "conditional";
 const MARKED: &str = "marked";
 
 /// The container, shortened: ids have no longest length.
-fn container_word(id: &ContainerId) -> String {
-    format!("{CONTAINER}{}", shorten(&[id.as_str()], 16))
+fn container_word(id: &str) -> String {
+    format!("{CONTAINER}{}", shorten(&[id], 16))
 }
 
 /// What an attachment's record in the owners set says.

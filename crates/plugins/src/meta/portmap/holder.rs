@@ -1,5 +1,7 @@
 //! Who holds a port, and whether that container still is there.
 
+use std::net::IpAddr;
+
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Batch, Element, IpVersion, NftSocket};
 use podwire_resources::nft::{owner_of, owners};
@@ -69,7 +71,7 @@ pub(super) fn resolve(
                 continue;
             }
             if is_alive(kernel, forwarding, held)? {
-                return Err(taken(&entry, held));
+                return Err(taken(&entry.what, &held.name, held.address));
             }
             log::warn!("{} is taken over from {}, which is gone", entry.what, held.name);
         }
@@ -90,14 +92,12 @@ fn is_alive(kernel: &mut Kernel, forwarding: &Forwarding, held: &Held) -> Result
     Ok(kernel.host()?.link_by_index(link).map_err(refused)?.is_some())
 }
 
-fn taken(entry: &Entry, held: &Held) -> Error {
-    let address = held.address.map(|address| format!(" ({address})")).unwrap_or_default();
+/// The error that names a port's live holder.
+pub(super) fn taken(port: &str, holder: &str, address: Option<IpAddr>) -> Error {
+    let address = address.map(|address| format!(" ({address})")).unwrap_or_default();
     Error::new(
         PORT_TAKEN,
-        format!(
-            "{} of this host is already mapped to {}{address}, which is still there",
-            entry.what, held.name
-        ),
+        format!("{port} of this host is already mapped to {holder}{address}, which is still there"),
     )
     .with_details(
         "detach that container (DEL, with the network/container/interface named here), or map \

@@ -15,6 +15,7 @@ use super::condition::Condition;
 use super::connections;
 use super::departure::Departure;
 use super::forwarding::{Entry, Forwarding};
+use super::go_holder;
 use super::holder;
 use super::layout::{self, VERSIONS};
 use super::removal;
@@ -147,6 +148,9 @@ impl Resource<Kernel> for HostPorts {
     }
 
     fn make(&mut self, kernel: &mut Kernel) -> Result<Made, Error> {
+        for (forwarding, _) in &self.forwardings {
+            go_holder::make_way(kernel, forwarding)?;
+        }
         let link = self.link(kernel);
         let until = Instant::now() + PATIENCE;
         let mut thoroughly = false;

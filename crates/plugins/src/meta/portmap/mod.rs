@@ -21,6 +21,7 @@ mod config;
 mod connections;
 mod departure;
 mod forwarding;
+mod go_holder;
 mod holder;
 mod hostports;
 mod layout;

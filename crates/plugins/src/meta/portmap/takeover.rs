@@ -13,7 +13,7 @@
 
 use std::net::IpAddr;
 
-use podwire_netlink::nft::{Batch, Expression, Family, NftSocket, Rule, TableId};
+use podwire_netlink::nft::{Batch, Expression, Family, IpVersion, NftSocket, Rule, TableId};
 use podwire_plugin::{Belongs, Difference, Made, Resource, shorten};
 use podwire_resources::nft::legacy::{self, LegacyChain, xtables};
 use podwire_resources::nft::retrying;
@@ -87,7 +87,7 @@ impl GoMappings {
     }
 
     fn owns(&self, rule: &Rule) -> bool {
-        OWNED_CHAINS.contains(&rule.chain.as_str())
+        is_owned(rule)
             && rule.comment().as_deref() == Some(&self.container)
             && (self.addresses.is_empty()
                 || self.addresses.iter().any(|address| mentions(rule, *address)))
@@ -103,7 +103,7 @@ impl GoMappings {
     ) -> Result<bool, Error> {
         let family = layout::family(forwarding.version);
         let count = forwarding.mappings.len();
-        let nat = TableId::new(family, "nat");
+        let nat = host_table(forwarding.version);
         let own = chain_name("DN", &self.network, &self.container);
         let mut jumps = |from: &str, to: &str| -> Result<bool, Error> {
             let rules = socket.rules(nat.chain(from)).map_err(refused)?;
@@ -116,11 +116,38 @@ impl GoMappings {
         let rules = socket.table_rules(go_table(family)).map_err(refused)?;
         let entered = rules.iter().any(|rule| rule.chain == "prerouting");
         let own = rules.iter().filter(|rule| self.owns(rule) && translates(rule)).count();
-        Ok(entered && own >= count)
+        if entered && own >= count {
+            return Ok(true);
+        }
+        self.cover_in_legacy(forwarding.version, count)
+    }
+
+    /// The same in legacy xtables, where they are in use.
+    fn cover_in_legacy(&self, version: IpVersion, count: usize) -> Result<bool, Error> {
+        let rules = xtables::rules(version, "nat")?.unwrap_or_default();
+        let own = chain_name("DN", &self.network, &self.container);
+        let count_of = |from: &str, to: &str| {
+            let is_of = |rule: &&Vec<String>| rule.get(1).is_some_and(|chain| chain == from);
+            rules.iter().filter(is_of).filter(|rule| xtables::jumps_to(rule, to)).count()
+        };
+        Ok(count_of("PREROUTING", ENTRY_CHAIN) > 0
+            && count_of(ENTRY_CHAIN, &own) > 0
+            && count_of(&own, "DNAT") >= count)
     }
 }
 
-fn go_table(family: Family) -> TableId<'static> {
+/// Whether a rule of `cni_hostport` may be a container's.
+pub(super) fn is_owned(rule: &Rule) -> bool {
+    OWNED_CHAINS.contains(&rule.chain.as_str())
+}
+
+/// The host's own table, which iptables-nft works in.
+pub(super) fn host_table(version: IpVersion) -> TableId<'static> {
+    TableId::new(layout::family(version), "nat")
+}
+
+/// The table of the Go plugin's nftables backend.
+pub(super) fn go_table(family: Family) -> TableId<'static> {
     TableId::new(family, "cni_hostport")
 }
 
@@ -193,24 +220,52 @@ fn entry_owner(comment: &str) -> Option<(&str, &str)> {
     (plain(network) && plain(container)).then_some((network, container))
 }
 
-/// The containers that entry rules name for a network, each with proof: the
-/// rule jumps to the chain whose name follows from both.
+/// An entry rule, with proof of what it says: it jumps to the chain whose name
+/// follows from network and container.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EntryRule {
+    pub(super) network: String,
+    pub(super) container: String,
+    /// The container's chain.
+    pub(super) chain: String,
+}
+
+impl EntryRule {
+    fn read(comment: &str, jumps: impl Fn(&str) -> bool) -> Option<Self> {
+        let (network, container) = entry_owner(comment)?;
+        let chain = chain_name("DN", network, container);
+        let named = Self { network: network.to_owned(), container: container.to_owned(), chain };
+        jumps(&named.chain).then_some(named)
+    }
+}
+
+/// The entry rules that nftables hold.
+pub(super) fn entries(socket: &mut NftSocket, version: IpVersion) -> Result<Vec<EntryRule>, Error> {
+    let rules = socket.rules(host_table(version).chain(ENTRY_CHAIN)).map_err(refused)?;
+    let read = |rule: &Rule| {
+        let comment = rule.comment()?;
+        EntryRule::read(&comment, |chain| rule.target_chain() == Some(chain))
+    };
+    Ok(rules.iter().filter_map(read).collect())
+}
+
+/// Those among rules of legacy xtables.
+pub(super) fn legacy_entries(rules: &[Vec<String>]) -> Vec<EntryRule> {
+    let is_entry = |rule: &&Vec<String>| rule.get(1).is_some_and(|chain| chain == ENTRY_CHAIN);
+    let read = |rule: &Vec<String>| {
+        EntryRule::read(xtables::comment(rule)?, |chain| xtables::jumps_to(rule, chain))
+    };
+    rules.iter().filter(is_entry).filter_map(read).collect()
+}
+
+/// The containers that entry rules name for a network.
 pub(super) fn containers_of(socket: &mut NftSocket, network: &str) -> Result<Vec<String>, Error> {
     let mut containers = Vec::new();
-    let mut note = |comment: Option<&str>, jumps: &dyn Fn(&str) -> bool| {
-        let Some((name, container)) = comment.and_then(entry_owner) else { return };
-        if name == network && jumps(&chain_name("DN", network, container)) {
-            containers.push(container.to_owned());
-        }
-    };
     for version in VERSIONS {
-        let chain = TableId::new(layout::family(version), "nat").chain(ENTRY_CHAIN);
-        for rule in socket.rules(chain).map_err(refused)? {
-            note(rule.comment().as_deref(), &|chain| rule.target_chain() == Some(chain));
-        }
-        for rule in xtables::rules(version, "nat")?.unwrap_or_default() {
-            note(xtables::comment(&rule), &|chain| xtables::jumps_to(&rule, chain));
-        }
+        let mut found = entries(socket, version)?;
+        found.extend(legacy_entries(&xtables::rules(version, "nat")?.unwrap_or_default()));
+        let of_network = found.into_iter().filter(|entry| entry.network == network);
+        containers.extend(of_network.map(|entry| entry.container));
     }
     containers.sort_unstable();
     containers.dedup();
