@@ -145,6 +145,7 @@ fn one(boot: &Boot, filter: Option<&str>, refresh: bool, asked_for: bool) -> Res
         outcome.last.iter().for_each(|line| println!("  | {line}"));
         outcome = machine::boot(&kernel, &image, boot.parameters)?;
     }
+    println!("  the emulator took {} s of processor time", outcome.processor_seconds);
     judge(&outcome, &tests).map(Some)
 }
 
@@ -181,6 +182,7 @@ mod tests {
             passed: 1,
             failed: Vec::new(),
             ended: true,
+            processor_seconds: 0,
             last: Vec::new(),
         };
         let tests = [test];

@@ -17,7 +17,7 @@ use crate::Result;
 pub(super) const LIST: &str = "/vmtest/tests";
 /// No test may take longer; emulation is some twenty times slower than this
 /// machine.
-const DEADLINE: Duration = Duration::from_mins(2);
+const DEADLINE: Duration = Duration::from_mins(4);
 /// Tests at the same time; the guest has as many processors.
 const AT_ONCE: usize = 2;
 
