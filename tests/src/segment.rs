@@ -1,7 +1,7 @@
 //! A machine with an uplink to another one, and plugins that hang a container's
 //! interface on it.
 
-use podwire_testkit::{Netns, Output, Plugin, World};
+use podwire_testkit::{GoPlugins, Netns, Output, Plugin, World};
 use serde_json::{Value, json};
 
 use crate::node::wait_until;
@@ -87,6 +87,27 @@ impl Segment {
     #[track_caller]
     pub fn del(&self, config: &Value, container: &Netns) {
         self.call("DEL", config, container).run().success();
+    }
+
+    /// ADD by Go's plugin, CHECK and DEL by ours: nothing is left. DEL comes without
+    /// prevResult where the version sends none.
+    #[track_caller]
+    pub fn is_taken_over(&self, go: &GoPlugins, config: &Value, works: impl Fn(&Netns)) {
+        let container = self.container("c1");
+        let before = (self.world.snapshot(), container.snapshot());
+        let plugin = go.plugin(config["type"].as_str().expect("a type"));
+        let mut checked = config.clone();
+        checked["prevResult"] = prepared(plugin, "ADD", config, &container).run().success().json();
+        works(&container);
+        if config["cniVersion"].as_str() >= Some("0.4.0") {
+            self.check(&checked, &container).unwrap_or_else(|found| panic!("{config}: {found}"));
+            self.del(&checked, &container);
+        } else {
+            self.del(config, &container);
+        }
+        container.snapshot().since(&before.1).assert_empty();
+        self.world.snapshot().since(&before.0).beyond_residue(&[]).assert_empty();
+        container.remove();
     }
 
     /// The addresses that host-local holds for a network.

@@ -6,14 +6,14 @@ use podwire_tests::differential::{Scenario, only_intended};
 use podwire_tests::segment::config;
 use serde_json::{Value, json};
 
-fn scenario(name: &'static str, plugin: &'static str, more: &Value) -> Scenario {
+fn scenario(name: &str, plugin: &'static str, more: &Value) -> Scenario {
     let host =
         &["ip link add up0 type veth peer name far0", "ip link set up0 up", "ip link set far0 up"];
     let mut config = config(plugin, &json!({"master": "up0"}));
     for (key, value) in more.as_object().unwrap() {
         config[key] = value.clone();
     }
-    Scenario { name, plugin, config, args: "", host }
+    Scenario { name: name.to_owned(), plugin, config, args: "", host, refused: None }
 }
 
 fn dual_stack() -> Value {

@@ -1,12 +1,12 @@
 //! Setting back, when all is well and when it isn't.
 
-use podwire_testkit::{GoPlugins, Netns, Plugin};
+use podwire_testkit::{Netns, Plugin};
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, attributes, everything, originals};
 
-fn host_device(verb: &str, container: &Netns, keys: &Value) -> Plugin {
-    let call = GoPlugins::sid().plugin("host-device").command(verb).container("c1");
+fn host_device(lab: &Lab, verb: &str, container: &Netns, keys: &Value) -> Plugin {
+    let call = lab.world.plugin("host-device").command(verb).container("c1");
     call.netns(container).ifname("eth1").config(keys.to_string())
 }
 
@@ -19,7 +19,7 @@ fn b112_a_device_that_goes_back_is_as_it_was() {
     let mut config = json!({
         "cniVersion": "1.0.0", "name": "pods", "type": "host-device", "device": "hd",
     });
-    let added = host_device("ADD", &lab.container, &config).run().success().json();
+    let added = host_device(&lab, "ADD", &lab.container, &config).run().success().json();
     let mut keys = everything();
     keys["prevResult"] = added;
     let tuned = lab.call("ADD", &keys).ifname("eth1").run().success().json();
@@ -30,7 +30,7 @@ fn b112_a_device_that_goes_back_is_as_it_was() {
         lab.call("DEL", &keys).ifname("eth1").run().success();
     }
     config["prevResult"] = tuned;
-    host_device("DEL", &lab.container, &config).run().success();
+    host_device(&lab, "DEL", &lab.container, &config).run().success();
     assert_eq!(attributes(lab.world.host(), "hd"), before);
     assert!(!Lab::backup().with_file_name("c1_eth1.json").exists());
 }
