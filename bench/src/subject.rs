@@ -3,31 +3,80 @@
 use std::path::PathBuf;
 
 /// One implementation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// Our plugins in this directory.
-    Podwire(PathBuf),
-    /// The Go plugins in this directory.
-    Go(PathBuf),
-    /// The floor program.
-    Floor(PathBuf),
+    /// Ours.
+    Podwire,
+    /// The Go plugins of Debian sid, release 1.9.1 or newer.
+    GoNew,
+    /// The Go plugins of Debian 12, release 1.1.1.
+    GoOld,
+    /// The fewest netlink messages for the same end state.
+    Floor,
 }
 
 impl Subject {
+    /// All, in the order of the report's columns.
+    pub const ALL: [Self; 4] = [Self::Podwire, Self::GoNew, Self::GoOld, Self::Floor];
+
     /// The column's head.
-    pub fn name(&self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
-            Self::Podwire(_) => "podwire",
-            Self::Go(_) => "go",
-            Self::Floor(_) => "floor",
+            Self::Podwire => "Podwire",
+            Self::GoNew => "Go 1.9.1",
+            Self::GoOld => "Go 1.1.1",
+            Self::Floor => "floor",
         }
     }
 
-    /// The directory of its plugins, if it has any.
-    pub fn plugins(&self) -> Option<&PathBuf> {
+    /// A word for names of links, directories and containers.
+    pub const fn word(self) -> &'static str {
         match self {
-            Self::Podwire(directory) | Self::Go(directory) => Some(directory),
-            Self::Floor(_) => None,
+            Self::Podwire => "ours",
+            Self::GoNew => "gonew",
+            Self::GoOld => "goold",
+            Self::Floor => "floor",
         }
+    }
+
+    /// A number of its own, for addresses.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// Whether it is one of the Go releases.
+    pub const fn is_go(self) -> bool {
+        matches!(self, Self::GoNew | Self::GoOld)
+    }
+}
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Our plugins.
+    pub plugins: PathBuf,
+    /// The `podwire` command.
+    pub podwire: PathBuf,
+    /// The floor program.
+    pub floor: PathBuf,
+    /// The Go plugins and the Go client, as `cargo xtask peers` lays them;
+    /// `None` where they are left out.
+    pub peers: Option<PathBuf>,
+}
+
+impl Programs {
+    /// The directory of a subject's plugins; the floor has none.
+    pub fn plugins(&self, subject: Subject) -> Option<PathBuf> {
+        match subject {
+            Subject::Podwire => Some(self.plugins.clone()),
+            Subject::GoNew => self.peers.as_ref().map(|peers| peers.join("sid")),
+            Subject::GoOld => self.peers.as_ref().map(|peers| peers.join("debian")),
+            Subject::Floor => None,
+        }
+    }
+
+    /// The Go runtime on libcni.
+    pub fn libcni(&self) -> Option<PathBuf> {
+        self.peers.as_ref().map(|peers| peers.join("libcni-client"))
     }
 }

@@ -28,7 +28,12 @@ mod signals;
 use std::process::ExitCode;
 
 use clap::Parser;
+use podwire_sys::arena::Arena;
 use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
+
+/// A command lives for milliseconds, too.
+#[global_allocator]
+static MEMORY: Arena = Arena::new();
 
 fn main() -> ExitCode {
     // A full file is an error like a full disk, not the end in the middle of a change.

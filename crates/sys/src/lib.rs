@@ -16,8 +16,9 @@
 //! let forwarding = namespace.run(|| podwire_sys::sysctl::read(&["net", "ipv4", "ip_forward"]))?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![allow(unsafe_code)] // setns, getsockopt, ioctl and fork need it; see the SAFETY lines.
+#![allow(unsafe_code)] // setns, getsockopt, ioctl, fork and memory need it; see the SAFETY lines.
 
+pub mod arena;
 pub mod boot;
 pub mod datagram;
 mod error;

@@ -4,6 +4,7 @@
 //! it gets SIGKILL, alone or with all that it has started, and that call is not made. Its threads are counted
 //! with it, programs that it starts are not.
 
+pub mod census;
 mod names;
 pub(crate) mod netlink;
 pub mod storage;
@@ -16,7 +17,7 @@ use std::process::Command;
 pub use names::syscall_name;
 
 use self::thread::Thread;
-use self::trace::{Entry, Reaction, Watch};
+use self::trace::{Entry, Reaction, Scope, Watch};
 use crate::command::Output;
 
 /// What became of a process that was to be killed.
@@ -94,7 +95,7 @@ pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
 #[track_caller]
 pub fn run_and_strike(command: Command, stdin: &[u8], number: u64, blow: Blow) -> Killed {
     let mut watch = KillAt { number, blow, killed_at: None };
-    let (calls, output) = watched(command, stdin, &mut watch);
+    let (calls, output) = watched(command, stdin, Scope::Process, &mut watch);
     match watch.killed_at {
         Some(call) => Killed::At { call, output },
         None => Killed::Finished { calls, output },
@@ -121,7 +122,12 @@ impl Watch for KillAt {
 /// Runs a command while somebody looks on; says how many system calls it made, and
 /// what it printed.
 #[track_caller]
-fn watched(mut command: Command, stdin: &[u8], watch: &mut dyn Watch) -> (u64, Output) {
+fn watched(
+    mut command: Command,
+    stdin: &[u8],
+    scope: Scope,
+    watch: &mut dyn Watch,
+) -> (u64, Output) {
     // Files instead of pipes: no one has to read while the process is traced.
     let mut input = tempfile::tempfile().unwrap();
     input.write_all(stdin).unwrap();
@@ -131,8 +137,8 @@ fn watched(mut command: Command, stdin: &[u8], watch: &mut dyn Watch) -> (u64, O
     command.stdout(output.try_clone().unwrap());
     command.stderr(errors.try_clone().unwrap());
     let shown = format!("{command:?}");
-    let end =
-        trace::run(&mut command, watch).unwrap_or_else(|error| panic!("tracing {shown}: {error}"));
+    let end = trace::run(&mut command, scope, watch)
+        .unwrap_or_else(|error| panic!("tracing {shown}: {error}"));
     let read = |file: &mut std::fs::File| {
         let mut text = Vec::new();
         file.rewind().unwrap();

@@ -35,6 +35,7 @@ mod peers;
 mod plugin;
 pub mod probe;
 pub mod state;
+pub mod timing;
 mod world;
 
 pub use background::{Background, Log};

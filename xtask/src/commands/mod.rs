@@ -74,7 +74,7 @@ pub(crate) const ALL: &[Command] = &[
     },
     Command {
         name: "bench",
-        about: "[ROUNDS]: podwire, the Go plugins and the kernel's floor side by side",
+        about: "podwire, Go and the kernel's floor; --section NAME, --rounds N, --report, --quick",
         run: bench::run,
     },
     Command {

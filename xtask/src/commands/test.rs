@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{build, fuzz, no_more, package, peers, setup, take_switch, tidy, vmtest};
+use super::{bench, build, fuzz, no_more, package, peers, setup, take_switch, tidy, vmtest};
 use crate::process::{cargo, command, run as run_process, succeeds};
 use crate::{Result, workspace};
 
@@ -21,6 +21,7 @@ const STEPS: &[Step] = &[
     ("package", || package::run(&["--built".to_owned()])),
     ("programs", programs),
     ("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"]))),
+    ("bench", counts),
     ("tests", tests),
     ("fuzz", fuzz::briefly),
     ("vmtest", other_kernels),
@@ -116,6 +117,11 @@ fn deny() -> Result<()> {
 /// The programs and examples that system tests execute.
 fn programs() -> Result<()> {
     run_process(cargo().args(["build", "--workspace", "--bins", "--examples", "--quiet"]))
+}
+
+/// What calls ask of the kernel, against their limits. No time fails it.
+fn counts() -> Result<()> {
+    bench::run(&["--quick".to_owned(), "--no-peers".to_owned()])
 }
 
 fn tests() -> Result<()> {

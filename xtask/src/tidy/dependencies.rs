@@ -54,8 +54,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that see everything: nothing that ships depends on them.
-const TOPMOST: &[&str] =
-    &["podwire-tests", "podwire-examples", "podwire-bench", "podwire-fuzz", "xtask"];
+const TOPMOST: &[&str] = &[
+    "podwire-tests",
+    "podwire-examples",
+    "podwire-bench",
+    "podwire-floor",
+    "podwire-fuzz",
+    "xtask",
+];
 
 /// The crate for tests, which any crate may have as a dev-dependency.
 const TESTKIT: &str = "podwire-testkit";

@@ -9,7 +9,12 @@ use std::process::{Command, ExitCode};
 use podwire_plugin::{Plugin, aside, lookup, run_with};
 use podwire_plugins::PLUGINS;
 use podwire_spec::Error;
+use podwire_sys::arena::Arena;
 use podwire_sys::identity;
+
+/// A plugin lives for milliseconds: memory is hardly ever given back.
+#[global_allocator]
+static MEMORY: Arena = Arena::new();
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();

@@ -5,7 +5,7 @@ use std::io;
 use std::process::Command;
 
 use super::thread::Thread;
-use super::trace::{Entry, Reaction, Watch};
+use super::trace::{Entry, Reaction, Scope, Watch};
 use super::watched;
 use crate::command::Output;
 
@@ -57,7 +57,7 @@ pub(crate) fn run_and_refuse(
     refusal: Refusal,
 ) -> Refused {
     let mut watch = Refuse { number, refusal, ..Refuse::default() };
-    let (_, output) = watched(command, stdin, &mut watch);
+    let (_, output) = watched(command, stdin, Scope::Process, &mut watch);
     Refused { requests: watch.requests, was_refused: watch.requests >= number, output }
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::syscall_name;
 use super::thread::Thread;
-use super::trace::{Entry, Reaction, Watch};
+use super::trace::{Entry, Reaction, Scope, Watch};
 use super::watched;
 use crate::command::Output;
 
@@ -49,7 +49,7 @@ pub struct Spoiled {
 #[track_caller]
 pub fn run_and_spoil(command: Command, stdin: &[u8], number: u64, fault: DiskFault) -> Spoiled {
     let mut watch = Spoil { number, fault, seen: 0, at: None, pending: BTreeMap::new() };
-    let (_, output) = watched(command, stdin, &mut watch);
+    let (_, output) = watched(command, stdin, Scope::Process, &mut watch);
     Spoiled { at: watch.at, output }
 }
 

@@ -37,6 +37,25 @@ pub(super) trait Watch {
     fn leave(&mut self, _thread: Thread, _returned: i64) -> io::Result<()> {
         Ok(())
     }
+
+    /// A thread or a process has begun; only with [`Scope::Descendants`].
+    fn begin(&mut self, _thread: Thread) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A thread is about to end; only with [`Scope::Descendants`].
+    fn end(&mut self, _thread: Thread) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whom a tracer follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The process with its threads.
+    Process,
+    /// The programs that it starts as well.
+    Descendants,
 }
 
 /// How a traced process ended.
@@ -47,7 +66,7 @@ pub(super) struct End {
 }
 
 /// Runs the command to its end, by itself or as `watch` wants it.
-pub(super) fn run(command: &mut Command, watch: &mut dyn Watch) -> io::Result<End> {
+pub(super) fn run(command: &mut Command, scope: Scope, watch: &mut dyn Watch) -> io::Result<End> {
     command.process_group(0);
     let trace_me = || {
         // SAFETY: PTRACE_TRACEME uses none of its other arguments.
@@ -59,13 +78,14 @@ pub(super) fn run(command: &mut Command, watch: &mut dyn Watch) -> io::Result<En
     let child = command.spawn()?;
     let pid = libc::pid_t::try_from(child.id()).map_err(io::Error::other)?;
     // From here on the child is reaped by `wait` below, never by `child`.
-    let mut tracer = Tracer { group: pid, known: BTreeSet::new(), calls: 0, killed: false };
+    let mut tracer = Tracer { group: pid, scope, known: BTreeSet::new(), calls: 0, killed: false };
     tracer.run(watch)
 }
 
 struct Tracer {
     /// The process, and the number of its group.
     group: libc::pid_t,
+    scope: Scope,
     /// Threads whose first stop was seen.
     known: BTreeSet<libc::pid_t>,
     calls: u64,
@@ -93,9 +113,14 @@ impl Tracer {
             let signal = libc::WSTOPSIG(status);
             let is_new = self.known.insert(pid);
             let mut deliver = 0;
+            if is_new && self.scope == Scope::Descendants {
+                watch.begin(Thread(pid))?;
+            }
             if is_new && pid == self.group {
                 // The stop after exec.
-                Self::set_options(pid)?;
+                self.set_options(pid)?;
+            } else if status >> 8 == libc::SIGTRAP | libc::PTRACE_EVENT_EXIT << 8 {
+                watch.end(Thread(pid))?;
             } else if signal == SYSCALL_STOP {
                 self.at_call(Thread(pid), watch)?;
             } else if !(is_new && signal == libc::SIGSTOP) && status >> 16 == 0 {
@@ -123,9 +148,15 @@ impl Tracer {
         }
     }
 
-    fn set_options(pid: libc::pid_t) -> io::Result<()> {
-        let options =
+    fn set_options(&self, pid: libc::pid_t) -> io::Result<()> {
+        let mut options =
             libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACECLONE;
+        if self.scope == Scope::Descendants {
+            options |= libc::PTRACE_O_TRACEFORK
+                | libc::PTRACE_O_TRACEVFORK
+                | libc::PTRACE_O_TRACEEXEC
+                | libc::PTRACE_O_TRACEEXIT;
+        }
         // SAFETY: the options are passed by value; no memory is touched.
         let result = unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, options) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -144,12 +175,17 @@ impl Tracer {
         }
     }
 
-    /// The next event of the group. Other children of this thread are left alone.
+    /// The next event of the group; with descendants, which may have groups of their
+    /// own, of any child of this thread. Other threads' children are left alone.
     fn wait(&self) -> io::Result<(libc::pid_t, i32)> {
+        let (whom, options) = match self.scope {
+            Scope::Process => (-self.group, libc::__WALL),
+            Scope::Descendants => (-1, libc::__WALL | libc::__WNOTHREAD),
+        };
         loop {
             let mut status = 0;
             // SAFETY: the pointer is to a live local.
-            let pid = unsafe { libc::waitpid(-self.group, &raw mut status, libc::__WALL) };
+            let pid = unsafe { libc::waitpid(whom, &raw mut status, options) };
             if pid > 0 {
                 return Ok((pid, status));
             }
