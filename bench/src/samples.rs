@@ -20,8 +20,8 @@ pub struct Counts {
     pub processes: u64,
     /// System calls.
     pub system_calls: u64,
-    /// Those of them that don't depend on how long a program waited for
-    /// another that it started: the same in each run.
+    /// Those of them that don't depend on how long a program or a thread
+    /// waited for another that it started: the same in each run.
     pub steady_calls: u64,
     /// Files opened, and looked for in vain.
     pub opened: u64,
@@ -38,7 +38,12 @@ impl Counts {
         let sum = |old: Option<i64>, numbers: &[i64]| -> u64 {
             old.iter().chain(numbers).map(|number| census.calls(*number)).sum()
         };
-        let waiting = if census.processes > 1 { sum(poll, &WAITING) } else { 0 };
+        let waiting = if census.processes > 1 {
+            sum(poll, &WAITING)
+        } else {
+            // A thread that is over already isn't waited for.
+            census.calls(libc::SYS_futex)
+        };
         Self {
             processes: census.processes,
             system_calls: census.system_calls(),
