@@ -3,6 +3,8 @@
 //!
 //! B001, B003: what a killed plugin leaves is found by DEL, and by GC alone.
 
+#![allow(clippy::unwrap_used)]
+
 use podwire_testkit::{Feature, World};
 use podwire_tests::crash::{
     Density, Job, PluginChain, Verb, assert_sound, of_rarer_kernels, run_all,
