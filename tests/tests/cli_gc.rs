@@ -211,3 +211,104 @@ fn b056_every_failure_is_told_and_none_stops_the_rest() {
     assert_eq!(report.json()["failures"].as_array().unwrap().len(), 3, "{report:#?}");
     assert_eq!(terminal.states().len(), 2, "they stay recorded");
 }
+
+/// B056: what is unreadable counts for the network whose record it may be, and for no
+/// other, every time.
+#[test]
+fn b056_a_torn_record_of_another_network_is_a_warning() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    std::fs::create_dir_all("/var/lib/cni/results").unwrap();
+    std::fs::write("/var/lib/cni/results/others-c1-eth0", "{torn").unwrap();
+    for _ in 0..2 {
+        let output = terminal.run("gc pods --all").success();
+        assert!(output.stderr.contains("warning: ") && output.stderr.contains("others-c1-eth0"));
+        let report = terminal.run("gc pods --all -o json").success().json();
+        assert_eq!(report["warnings"].as_array().unwrap().len(), 1, "{report}");
+        assert!(report["failures"].is_null(), "{report}");
+    }
+    std::fs::write("/var/lib/cni/results/pods-c1-eth0", "{torn").unwrap();
+    let output = terminal.run("gc pods --all");
+    assert_eq!(output.code, 1, "{output:#?}");
+    assert!(output.stderr.contains("delete the attachment"), "{output:#?}");
+    terminal.run("del pods /run/netns/c1 --container-id c1").success();
+    terminal.run("gc pods --all").success();
+}
+
+/// A container that another call is busy with is left for the next GC.
+#[test]
+fn a_busy_container_is_no_failure() {
+    let terminal = Terminal::new();
+    terminal.pods();
+    for name in ["busy", "idle"] {
+        terminal.world.netns(name);
+        terminal.run(&format!("add pods /run/netns/{name} --container-id {name}")).success();
+    }
+    let lock = podwire_sys::lock::FileLock::exclusive(
+        "/run/podwire/runtime/container/busy",
+        std::time::Duration::ZERO,
+    )
+    .unwrap();
+    let output = terminal.run("gc pods --all").success();
+    assert!(output.stdout.contains("pods/busy/eth0 (attached): busy, left for the next GC\n"));
+    assert!(output.stdout.contains("pods/idle/eth0 (attached): removed\n"), "{output:#?}");
+    let report = terminal.run("gc pods --all -o json").success().json();
+    assert_eq!(report["stale"][0]["busy"], true, "{report}");
+    drop(lock);
+    let output = terminal.run("gc pods --all").success();
+    assert!(output.stdout.contains("pods/busy/eth0 (attached): removed\n"), "{output:#?}");
+    assert!(terminal.states().is_empty());
+}
+
+/// GC is exclusive, and who waits for it doesn't wait for ever.
+#[test]
+fn a_second_gc_and_an_add_wait_for_the_first_and_then_fail_with_code_11() {
+    let terminal = Terminal::new();
+    let go = terminal.world.path("go");
+    let wait =
+        format!("while [ $CNI_COMMAND = GC ] && [ ! -e {} ]; do sleep 0.02; done", go.display());
+    terminal.fakes("n", &[("slow", fake::record("slow").script(&wait))]);
+    terminal.world.netns("blue");
+    let first = terminal.start(&["gc", "n", "--all"]);
+    wait_until("the call of slow", || !calls(&terminal.fakes).is_empty());
+    let others = [
+        terminal.start(&["gc", "n", "--all", "-o", "json"]),
+        terminal.start(&["add", "n", "/run/netns/blue", "-o", "json"]),
+    ];
+    for other in others {
+        let (code, _, stderr) = finish(other);
+        let error: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+        assert_eq!((code, &error["code"]), (Some(1), &json!(11)), "{stderr}");
+        assert!(error["msg"].as_str().unwrap().contains("in use"), "{stderr}");
+        assert!(error["msg"].as_str().unwrap().contains("podwire"), "{stderr}");
+    }
+    std::fs::write(&go, "").unwrap();
+    let (code, _, stderr) = finish(first);
+    assert_eq!(code, Some(0), "{stderr}");
+    terminal.run("gc n --all").success();
+}
+
+/// Whoever asks for JSON gets it for a mistake in the command line, too.
+#[test]
+fn mistakes_are_told_in_the_format_asked_for() {
+    let terminal = Terminal::new();
+    for line in ["gc -o json", "nonsense -o json", "-o json add", "gc n --all --keep-live -o json"]
+    {
+        let output = terminal.run(line);
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{output:#?}");
+        let error: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+        assert_eq!(error["code"], 4, "{output:#?}");
+        assert!(error["details"].as_str().unwrap().contains("podwire"), "{output:#?}");
+    }
+    assert!(terminal.run("gc").stderr.starts_with("error: "));
+    let help = terminal.run("--help -o json").success();
+    assert!(help.stdout.contains("Usage: podwire"), "{help:#?}");
+    // A file that can't be used is told on the same line as the rest.
+    terminal.configure("torn.conflist", "{\n\"name\": \"n\",");
+    terminal.configure("worse.conflist", "{\n]");
+    let output = terminal.run("status n -o json");
+    let error: serde_json::Value = serde_json::from_str(&output.stderr).unwrap();
+    let message = error["msg"].as_str().unwrap();
+    assert!(message.contains("torn.conflist") && message.contains("worse.conflist"), "{message}");
+    assert!(!message.contains('\n'), "{message}");
+}

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use podwire_runtime::{GcMode, RuntimeError, Status, ValidSet};
+use podwire_runtime::{GcMode, RuntimeError, StaleOutcome, Status, ValidSet};
 use podwire_spec::id::{ContainerId, IfName};
 use podwire_testkit::probe::{self, ANSWER, SILENCE, TcpEcho};
 use podwire_tests::{Node, Plugins};
@@ -143,7 +143,11 @@ fn gc_removes_what_go_plugins_made_for_the_dead() {
         let report = node.runtime().gc(&network, &ValidSet::of([kept]), GcMode::Collect).unwrap();
         assert!(report.is_clean(), "{report:?}");
         assert_eq!(report.stale.len(), 1, "{report:?}");
-        assert!(report.stale[0].removed && !dead.is_attached() && alive.is_attached());
+        assert!(
+            report.stale[0].outcome == StaleOutcome::Removed
+                && !dead.is_attached()
+                && alive.is_attached()
+        );
         assert_eq!(report.plugins.len(), if version == "1.1.0" { 4 } else { 0 });
         node.assert_nothing_left(&before);
         node.del(&network, &alive);

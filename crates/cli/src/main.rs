@@ -27,7 +27,7 @@ mod signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use arguments::{Format, Outcome};
 use podwire_sys::arena::Arena;
 use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
 
@@ -38,7 +38,11 @@ static MEMORY: Arena = Arena::new();
 fn main() -> ExitCode {
     // A full file is an error like a full disk, not the end in the middle of a change.
     beyond_size_limit(BeyondSizeLimit::IsAnError);
-    let cli = arguments::Cli::parse();
+    let cli = match arguments::parse() {
+        Outcome::Command(cli) => *cli,
+        Outcome::Answer(error) => error.exit(),
+        Outcome::Mistake(failure) => return output::report(&failure, Format::Json).into(),
+    };
     let format = cli.common.output;
     let outcome = commands::dispatch(cli);
     outcome.unwrap_or_else(|failure| output::report(&failure, format)).into()

@@ -182,10 +182,11 @@ impl fmt::Display for RuntimeError {
                     directory.display()
                 )?;
                 if !problems.is_empty() {
-                    formatter.write_str("; it may be in a file that can't be used:")?;
-                    for problem in problems {
-                        write!(formatter, "\n  {problem}")?;
-                    }
+                    formatter.write_str("; it may be in a file that can't be used: ")?;
+                }
+                for (index, problem) in problems.iter().enumerate() {
+                    let separator = if index == 0 { "" } else { "; " };
+                    write!(formatter, "{separator}{problem}")?;
                 }
                 Ok(())
             }

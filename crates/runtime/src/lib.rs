@@ -46,7 +46,7 @@ pub use load::Network;
 pub use observer::{CallInfo, Notice, Observer, Silent};
 pub use operations::{
     Attached, Checked, Deleted, Existing, Finding, GcMode, GcReport, NetworkRef, PluginVersion,
-    Severity, Source, Stale, Status, ValidSet,
+    Severity, Source, Stale, StaleOutcome, Status, ValidSet,
 };
 pub use runtime::{
     DEFAULT_CACHE_DIRECTORY, DEFAULT_CONFIGURATION_DIRECTORY, DEFAULT_PLUGIN_DIRECTORY, Runtime,

@@ -17,7 +17,7 @@ use podwire_sys::netns::{NetNs, OpenError};
 
 use crate::error::RuntimeError;
 use crate::operations::ValidSet;
-use crate::store::{Listing, State, Stored, Unreadable};
+use crate::store::{Listing, State, Stored};
 
 /// Whether an attachment's namespace is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,14 +80,7 @@ pub fn liveness(stored: &Stored) -> Liveness {
 /// tells of may live, and plugins would remove it. `podwire doctor` shows
 /// such files; a DEL of the attachment sets them aside.
 pub fn keep_live(network: &NetworkName, listing: &Listing) -> Result<ValidSet, RuntimeError> {
-    let may_be_ours = |unreadable: &&Unreadable| {
-        unreadable.path.file_name().is_some_and(|name| {
-            let name = name.as_encoded_bytes();
-            let rest = name.strip_prefix(network.as_str().as_bytes());
-            rest.is_some_and(|rest| rest.starts_with(b"-") || rest.starts_with(b":"))
-        })
-    };
-    if let Some(unreadable) = listing.unreadable.iter().find(may_be_ours) {
+    if let Some(unreadable) = listing.unreadable.iter().find(|one| one.may_be_of(network)) {
         return Err(RuntimeError::Record {
             path: unreadable.path.clone(),
             reason: format!(

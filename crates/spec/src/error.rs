@@ -218,22 +218,23 @@ impl Error {
 
     /// Reads an error object; `None` if the text isn't one JSON object that
     /// holds `code` or `msg`. A code that isn't a number of the protocol
-    /// counts as unknown, so that a sloppy plugin's message is never lost.
+    /// counts as 999, so that a sloppy plugin's message is never lost; a code that
+    /// is missing is unknown.
     pub fn parse(text: &str) -> Option<Self> {
         let object = Object::parse(text).ok()?;
         if object.get("code").is_none() && object.get("msg").is_none() {
             return None;
         }
-        let code = object.integer::<u32>("code").ok().flatten();
+        let code = match object.integer::<u32>("code") {
+            Ok(Some(number)) => ErrorCode::from_number(number),
+            Ok(None) => ErrorCode::Unknown,
+            Err(_) => ErrorCode::Internal,
+        };
         let text_of = |key: &str| match object.string(key) {
             Ok(value) => value.map(std::borrow::Cow::into_owned).unwrap_or_default(),
             Err(_) => object.get(key).map(|value| value.text().to_owned()).unwrap_or_default(),
         };
-        Some(Self {
-            code: code.map_or(ErrorCode::Unknown, ErrorCode::from_number),
-            msg: text_of("msg"),
-            details: text_of("details"),
-        })
+        Some(Self { code, msg: text_of("msg"), details: text_of("details") })
     }
 }
 
@@ -329,7 +330,13 @@ mod tests {
     #[test]
     fn a_sloppy_error_object_keeps_its_message() {
         let error = Error::parse(r#"{"code":"x","Msg":"boom","details":null}"#).unwrap();
-        assert_eq!((error.code, error.msg.as_str()), (ErrorCode::Unknown, "boom"));
+        assert_eq!((error.code, error.msg.as_str()), (ErrorCode::Internal, "boom"));
+        for unusable in ["-1", "1.5", "5000000000", "[1]", "true"] {
+            let error = Error::parse(&format!(r#"{{"code":{unusable},"msg":"a"}}"#)).unwrap();
+            assert_eq!(error.code.number(), 999, "{unusable}");
+        }
+        let error = Error::parse(r#"{"msg":"a"}"#).unwrap();
+        assert_eq!(error.code, ErrorCode::Unknown);
         let error = Error::parse(r#"{"code":-1,"msg":{"a":1}}"#).unwrap();
         assert_eq!(error.msg, r#"{"a":1}"#);
         assert_eq!(Error::parse(r#"{"cniVersion":"1.0.0"}"#), None);

@@ -8,6 +8,7 @@ mod duration;
 mod gc;
 mod look;
 mod migrate;
+mod parse;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -20,6 +21,7 @@ pub(crate) use look::{
     VersionArguments,
 };
 pub(crate) use migrate::MigrateArguments;
+pub(crate) use parse::{Outcome, parse};
 pub(crate) use run::RunArguments;
 
 const AFTER_HELP: &str = "\

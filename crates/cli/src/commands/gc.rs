@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use podwire_runtime::store::{Listing, Stored};
-use podwire_runtime::{GcMode, GcReport, Network, Stale, ValidSet};
+use podwire_runtime::{GcMode, GcReport, Network, Stale, StaleOutcome, ValidSet};
 use podwire_spec::error::Error;
 use podwire_spec::id::{AttachmentKey, IfName, NetworkName};
 use podwire_spec::json::Writer;
@@ -31,6 +31,9 @@ pub(super) fn run(common: CommonArguments, arguments: &GcArguments) -> Result<Ex
         What::Live => context.runtime.gc_dead(&network, mode),
         What::Nothing => context.runtime.gc(&network, &ValidSet::none(), mode),
     }?;
+    for warning in &report.warnings {
+        output::warn(&warning.to_string());
+    }
     output::print(&match context.format {
         Format::Text => as_text(&network, &report, mode),
         Format::Json => as_json(&network, &report, mode),
@@ -125,13 +128,9 @@ fn as_text(network: &Network, report: &GcReport, mode: GcMode) -> String {
     }
     let mut text = String::new();
     for stale in &report.stale {
-        let done = match (mode, stale.removed) {
-            (GcMode::DryRun, _) => "would be removed",
-            (GcMode::Collect, true) => "removed",
-            (GcMode::Collect, false) => "NOT removed",
-        };
         // Writing to a String can't fail.
-        let _ = writeln!(text, "{} ({}): {done}", stale.attachment, stale.state);
+        let _ =
+            writeln!(text, "{} ({}): {}", stale.attachment, stale.state, stale.outcome.as_str());
     }
     let told: Vec<_> = report.plugins.iter().map(ToString::to_string).collect();
     let _ = match (mode, told.is_empty()) {
@@ -163,12 +162,15 @@ fn as_json(network: &Network, report: &GcReport, mode: GcMode) -> String {
     }
     writer.end_array();
     writer.key("stale").begin_array();
-    for Stale { attachment, state, removed } in &report.stale {
+    for Stale { attachment, state, outcome } in &report.stale {
         writer.begin_object();
         writer.key("containerId").string(attachment.container_id.as_str());
         writer.key("ifName").string(attachment.ifname.as_str());
         writer.key("state").string(state.as_str());
-        writer.key("removed").boolean(*removed);
+        writer.key("removed").boolean(*outcome == StaleOutcome::Removed);
+        if *outcome == StaleOutcome::Busy {
+            writer.key("busy").boolean(true);
+        }
         writer.end_object();
     }
     writer.end_array();
@@ -176,6 +178,8 @@ fn as_json(network: &Network, report: &GcReport, mode: GcMode) -> String {
     writer.strings("plugins", &told);
     let failures: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
     writer.strings("failures", &failures);
+    let warnings: Vec<_> = report.warnings.iter().map(ToString::to_string).collect();
+    writer.strings("warnings", &warnings);
     writer.end_object();
     writer.finish()
 }

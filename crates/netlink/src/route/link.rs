@@ -8,7 +8,7 @@ use crate::message::Body;
 use crate::reply::Reply;
 use crate::route::RouteSocket;
 use crate::route::bridge::PortSettings;
-use crate::route::device::{Device, MacAddress};
+use crate::route::device::{Device, MacAddress, NAME_LIMIT};
 use crate::route::link_kind::{
     IFLA_INFO_DATA, IFLA_INFO_KIND, IFLA_INFO_SLAVE_DATA, IFLA_INFO_SLAVE_KIND, LinkKind,
 };
@@ -291,11 +291,15 @@ pub(crate) fn encode_header(body: &mut Body<'_>, family: u8, index: u32, flags: 
 }
 
 impl RouteSocket {
-    /// The link of a name, or `None`.
+    /// The link of a name, or `None`; nothing has a name that no link can have, as some
+    /// results of other plugins hold: empty, too long, with a NUL in it.
     ///
     /// # Errors
-    /// The name is no link name, or the exchange failed.
+    /// The exchange failed.
     pub fn link_by_name(&mut self, name: &str) -> Result<Option<Link>, Error> {
+        if name.is_empty() || name.len() > NAME_LIMIT || name.contains('\0') {
+            return Ok(None);
+        }
         self.link(Device::named(name))
     }
 

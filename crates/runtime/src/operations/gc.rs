@@ -34,8 +34,33 @@ pub struct Stale {
     pub attachment: AttachmentKey,
     /// How far its record says it had come.
     pub state: State,
-    /// Whether it is removed; always false in a dry run.
-    pub removed: bool,
+    /// What became of it.
+    pub outcome: StaleOutcome,
+}
+
+/// What became of an attachment that is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaleOutcome {
+    /// It is removed.
+    Removed,
+    /// A dry run: it would be tried.
+    WouldBeRemoved,
+    /// Another operation holds its container; the next GC tries again.
+    Busy,
+    /// It could not be removed; why, is among the failures.
+    Failed,
+}
+
+impl StaleOutcome {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Removed => "removed",
+            Self::WouldBeRemoved => "would be removed",
+            Self::Busy => "busy, left for the next GC",
+            Self::Failed => "NOT removed",
+        }
+    }
 }
 
 /// What GC did, or would do.
@@ -51,6 +76,8 @@ pub struct GcReport {
     pub plugins: Vec<PluginType>,
     /// All that went wrong; GC goes on after each (B056).
     pub failures: Vec<RuntimeError>,
+    /// What is wrong in the store, but by its place no record of this network.
+    pub warnings: Vec<RuntimeError>,
 }
 
 impl GcReport {
@@ -111,28 +138,39 @@ impl Runtime {
         let listing = self.store.list()?;
         let valid = &choose(&listing)?;
         report.kept = valid.iter().cloned().collect();
-        report.failures.extend(
-            listing
-                .unreadable
-                .into_iter()
-                .map(|file| RuntimeError::Record { path: file.path, reason: file.reason }),
-        );
+        for file in listing.unreadable {
+            // What it tells of can't be collected; that of another network is no
+            // affair of this GC.
+            if file.may_be_of(network.name()) {
+                let reason = format!(
+                    "{}; what it tells of is not collected; delete the attachment to have the \
+                     file set aside",
+                    file.reason
+                );
+                report.failures.push(RuntimeError::Record { path: file.path, reason });
+            } else {
+                report.warnings.push(RuntimeError::Record { path: file.path, reason: file.reason });
+            }
+        }
         let is_stale = |stored: &Stored| {
             stored.record.key.network == *network.name() && !valid.contains(&stored.record.key)
         };
         for stored in listing.attachments.into_iter().filter(is_stale) {
-            let mut stale =
-                Stale { attachment: stored.record.key, state: stored.record.state, removed: false };
-            if let Some(lock) = &lock {
-                match self.collect(network, &stale.attachment, lock) {
-                    Ok(()) => stale.removed = true,
-                    Err(cause) => report.failures.push(RuntimeError::StaleNotRemoved {
-                        attachment: stale.attachment.clone(),
-                        cause: Box::new(cause),
-                    }),
-                }
-            }
-            report.stale.push(stale);
+            let attachment = stored.record.key;
+            let outcome = match &lock {
+                None => StaleOutcome::WouldBeRemoved,
+                Some(lock) => match self.collect(network, &attachment, lock) {
+                    Ok(outcome) => outcome,
+                    Err(cause) => {
+                        report.failures.push(RuntimeError::StaleNotRemoved {
+                            attachment: attachment.clone(),
+                            cause: Box::new(cause),
+                        });
+                        StaleOutcome::Failed
+                    }
+                },
+            };
+            report.stale.push(Stale { attachment, state: stored.record.state, outcome });
         }
         if versions::supports(list, Operation::Gc) {
             self.tell_plugins(network, valid, lock.as_ref(), &mut report);
@@ -154,13 +192,16 @@ impl Runtime {
         network: &Network,
         key: &AttachmentKey,
         lock: &NetworkLock,
-    ) -> Result<(), RuntimeError> {
-        let container_lock = self.locks.container_for_gc(&key.container_id)?;
+    ) -> Result<StaleOutcome, RuntimeError> {
+        let container_lock = match self.locks.container_for_gc(&key.container_id) {
+            Err(RuntimeError::Locked { .. }) => return Ok(StaleOutcome::Busy),
+            other => other?,
+        };
         let known = Known::find(self, key)?;
         let attachment = Attachment::new(key.container_id.clone(), key.ifname.clone());
         known.delete(self, Some(network), &attachment, lock)?;
         container_lock.retire();
-        Ok(())
+        Ok(StaleOutcome::Removed)
     }
 
     /// Runs GC over the list; every plugin, whatever the others say.

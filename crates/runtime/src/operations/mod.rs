@@ -19,7 +19,7 @@ mod versions;
 pub use add::{Attached, Existing};
 pub use check::Checked;
 pub use del::Deleted;
-pub use gc::{GcMode, GcReport, Stale};
+pub use gc::{GcMode, GcReport, Stale, StaleOutcome};
 pub use known::Source;
 pub use network_ref::NetworkRef;
 pub use status::Status;

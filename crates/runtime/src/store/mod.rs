@@ -16,7 +16,7 @@ use std::fs;
 use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use podwire_spec::id::AttachmentKey;
+use podwire_spec::id::{AttachmentKey, NetworkName};
 use podwire_sys::file::{
     Durability, create_dir_all, is_temporary_name, quarantine, read_bounded,
     remove_abandoned_temporaries, write_atomic,
@@ -54,6 +54,17 @@ pub struct Unreadable {
     pub path: PathBuf,
     /// What is wrong with it.
     pub reason: String,
+}
+
+impl Unreadable {
+    /// Whether it may be the record of an attachment of this network: where it lies, the
+    /// name of each begins with the network's.
+    pub fn may_be_of(&self, network: &NetworkName) -> bool {
+        self.path.file_name().is_some_and(|name| {
+            let rest = name.as_encoded_bytes().strip_prefix(network.as_str().as_bytes());
+            rest.is_some_and(|rest| rest.starts_with(b"-") || rest.starts_with(b":"))
+        })
+    }
 }
 
 /// What the store knows of one attachment.

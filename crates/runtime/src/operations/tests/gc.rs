@@ -4,7 +4,7 @@ use podwire_spec::id::{ContainerId, IfName};
 
 use super::fake::{Namespace, Node, attachment, full_attachment, network, refuse, succeed};
 use crate::live::{keep_live, liveness};
-use crate::{Existing, GcMode, Network, RuntimeError, ValidSet};
+use crate::{Existing, GcMode, Network, RuntimeError, StaleOutcome, ValidSet};
 
 fn valid(ids: &[&str]) -> ValidSet {
     ValidSet::of(
@@ -27,7 +27,7 @@ fn b037_each_stale_attachment_is_deleted_as_it_was_added_then_the_new_plugins_co
     let report = node.runtime.gc(&now, &valid(&["kept"]), GcMode::Collect).unwrap();
     assert!(report.is_clean(), "{:?}", report.failures);
     assert_eq!(report.stale.len(), 1);
-    assert!(report.stale[0].removed);
+    assert_eq!(report.stale[0].outcome, StaleOutcome::Removed);
     let seen = node.seen();
     let calls: Vec<_> =
         seen.iter().map(|seen| format!("{} {}", seen.command(), seen.plugin)).collect();
@@ -61,7 +61,7 @@ fn b007_b008_gc_finishes_what_dead_adds_left() {
     node.seen();
     node.behave(succeed);
     let report = node.runtime.gc(&network, &valid(&["x"]), GcMode::Collect).unwrap();
-    assert!(report.is_clean() && report.stale[0].removed);
+    assert!(report.is_clean() && report.stale[0].outcome == StaleOutcome::Removed);
     assert_eq!(node.calls(), ["DEL main", "GC main"]);
     assert!(node.files().is_empty(), "{:?}", node.files());
 }
@@ -91,6 +91,25 @@ fn b056_gc_goes_on_after_each_failure_and_reports_all() {
     assert_eq!(node.runtime.store().list().unwrap().attachments.len(), 2);
 }
 
+/// B056: a file that by its name is no record of this network doesn't spoil its GC.
+#[test]
+fn b056_what_is_unreadable_but_another_networks_is_a_warning() {
+    let node = Node::new();
+    let network = network("net", "1.1.0", &["main"]);
+    for name in ["results/other-b-eth0", "results/network-b-eth0", "results/notes.txt"] {
+        node.plant(name, b"{torn");
+    }
+    node.plant("podwire/intents/other:c:eth0", b"{torn");
+    let report = node.runtime.gc(&network, &ValidSet::none(), GcMode::Collect).unwrap();
+    assert!(report.is_clean(), "{:?}", report.failures);
+    assert_eq!(report.warnings.len(), 4, "{:?}", report.warnings);
+    node.plant("podwire/intents/net:c:eth0", b"{torn");
+    let report = node.runtime.gc(&network, &ValidSet::none(), GcMode::Collect).unwrap();
+    let failures: Vec<_> = report.failures.iter().map(ToString::to_string).collect();
+    assert!(failures.len() == 1 && failures[0].contains("net:c:eth0"), "{failures:?}");
+    assert!(failures[0].contains("delete the attachment"), "{failures:?}");
+}
+
 #[test]
 fn b056_a_missing_cache_is_no_error_and_an_unreadable_one_is() {
     let node = Node::new();
@@ -113,7 +132,7 @@ fn a_dry_run_changes_nothing_and_disable_gc_does_nothing() {
     let before = node.files();
     let report = node.runtime.gc(&network, &ValidSet::none(), GcMode::DryRun).unwrap();
     assert_eq!((report.stale.len(), report.plugins.len()), (1, 1));
-    assert!(!report.stale[0].removed);
+    assert_eq!(report.stale[0].outcome, StaleOutcome::WouldBeRemoved);
     assert!(node.calls().is_empty());
     assert_eq!(node.files(), before);
     let text =
@@ -152,8 +171,9 @@ fn gc_does_not_start_beside_an_add() {
     )
     .unwrap();
     let report = node.runtime.gc(&network, &ValidSet::none(), GcMode::Collect).unwrap();
-    assert!(!report.stale[0].removed);
-    assert!(report.failures[0].to_string().contains("container \"busy\""));
+    // Not a failure: the next one finds it idle.
+    assert_eq!(report.stale[0].outcome, StaleOutcome::Busy);
+    assert!(report.is_clean(), "{:?}", report.failures);
     assert_eq!(node.calls(), ["GC main"]);
     drop(held);
 }
