@@ -19,6 +19,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 #![allow(clippy::missing_panics_doc)] // Every function here panics on trouble.
 
+pub mod check;
+pub mod collection;
 mod container;
 pub mod crash;
 pub mod dhcp;
@@ -28,7 +30,9 @@ pub mod lab;
 mod libcni;
 mod node;
 pub mod normal;
+pub mod pages;
 pub mod races;
+pub mod readiness;
 mod refusal;
 pub mod segment;
 

@@ -113,9 +113,8 @@ fn attempt(chain: &[Value], name: &str, variant: usize, is_gone: bool) {
     }
     let left = world.snapshot().since(&before).beyond_residue(&["br0"]);
     // A moved device of this kind dies with its namespace.
-    let left = left.without(|change| {
-        type_of == "host-device" && is_gone && change.name().contains("up0")
-            || type_of == "host-device" && is_gone && change.name().contains("far0")
-    });
+    let is_moved = |name: &str| name.contains("up0") || name.contains("far0");
+    let left =
+        left.without(|change| type_of == "host-device" && is_gone && is_moved(change.name()));
     left.without(|change| change.name().starts_with("sysctl ")).assert_empty();
 }

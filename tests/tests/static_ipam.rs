@@ -56,7 +56,7 @@ fn all_verbs_in_all_versions() {
             config["prevResult"] = result;
             call("CHECK", &config).success();
             config["prevResult"]["ips"].as_array_mut().unwrap().pop();
-            let text = call("CHECK", &config).error(999)["msg"].to_string();
+            let text = call("CHECK", &config).error(100)["msg"].to_string();
             assert!(text.contains("fd01::9/64 is missing"), "{text}");
         }
         if version == "1.1.0" {

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use podwire_runtime::store::{Record, State as Recorded, Store};
-use podwire_runtime::{Attachment, Existing, GcMode, Network, Runtime, Source, ValidSet};
+use podwire_runtime::{
+    Attachment, Existing, GcMode, Network, Runtime, Source, StaleOutcome, ValidSet,
+};
 use podwire_spec::id::{AttachmentKey, ContainerId, IfName, NetworkName};
 use podwire_spec::request::CapabilityArguments;
 use serde_json::json;
@@ -150,7 +152,8 @@ fn collect(runtime: &Runtime, network: &Network) -> Outcome {
     let report = runtime
         .gc(network, &ValidSet::none(), GcMode::Collect)
         .map_err(|error| error.to_string())?;
-    let removed = report.stale.iter().filter(|stale| stale.removed).count();
+    let removed =
+        report.stale.iter().filter(|stale| stale.outcome == StaleOutcome::Removed).count();
     if report.is_clean() && removed == REAL as usize {
         return Ok(());
     }

@@ -108,9 +108,9 @@ impl<I: Inventory> Plugin for Inventoried<I> {
         let inventory = &self.0;
         let config = inventory.parse(request, Operation::Status)?;
         if inventory.addresses(&config) == Addresses::Delegated {
-            self.ipam(request)?.status()?;
+            self.ipam(request).and_then(|ipam| ipam.status()).map_err(not_ready)?;
         }
-        let mut kernel = I::Kernel::open(None)?;
+        let mut kernel = I::Kernel::open(None).map_err(not_ready)?;
         inventory.ready(&config, &mut kernel)
     }
 
@@ -300,6 +300,15 @@ fn drift(plugin: &str, attachment: &Attachment, differences: &[Difference]) -> R
         ),
     )
     .with_details(details.join("; ")))
+}
+
+/// What stands in the way of an ADD, for STATUS: an error without a code of its own, such
+/// as a missing delegate's, says no more than that (specification, section 2 "STATUS").
+fn not_ready(error: Error) -> Error {
+    match error.code {
+        ErrorCode::Internal | ErrorCode::Io => Error { code: ErrorCode::Unavailable, ..error },
+        _ => error,
+    }
 }
 
 /// One error for several: the first one's code, all texts.

@@ -173,15 +173,29 @@ impl Resource<Kernel> for GatewayAddresses {
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        let missing =
-            |address| Difference::missing(format!("gateway address {address} on {}", self.link));
+        let missing = |address: &IpNet| {
+            Difference::missing(format!("gateway address {address} on {}", self.link))
+        };
         let Some(link) = kernel.host()?.link_by_name(&self.link).map_err(refused)? else {
             // A missing bridge is the bridge's own difference.
             return Ok(Vec::new());
         };
         let there = addresses_of(kernel, link.device())?;
-        let is_there = |wanted: &&IpNet| there.iter().any(|one| one.addr() == wanted.addr());
-        Ok(self.addresses.iter().filter(|wanted| !is_there(wanted)).map(missing).collect())
+        let mut found = Vec::new();
+        for wanted in &self.addresses {
+            match there.iter().find(|one| one.addr() == wanted.addr()) {
+                None => found.push(missing(wanted)),
+                Some(one) if one.prefix_len() != wanted.prefix_len() => {
+                    found.push(Difference::new(
+                        format!("gateway address {wanted} on {}", self.link),
+                        format!("prefix length {}", wanted.prefix_len()),
+                        one.prefix_len().to_string(),
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(found)
     }
 
     fn remove(&self, _: &mut Kernel) -> Result<(), Error> {

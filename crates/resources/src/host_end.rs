@@ -89,17 +89,25 @@ fn is_derived(name: &str, mac: Option<MacAddress>, owner: &OwnerMark) -> bool {
         && (0..CANDIDATES).any(|candidate| name == host_name(owner, candidate))
 }
 
+/// Whether a name is of the form that host ends have, ours and the Go plugins'.
+fn is_host_name(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|digits| {
+        digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
+}
+
+/// Whether name and MAC address prove that a link is a host end of this network.
+fn is_of_network(name: &str, mac: Option<MacAddress>, valid: &Valid) -> bool {
+    let proof = network_proof(OwnerMark::network_half(valid.network()), name);
+    is_host_name(name) && mac.is_some_and(|mac| mac.0.starts_with(&proof))
+}
+
 /// Whether name and MAC address prove that a link is the host end of some
 /// attachment of this network, but of none that is alive: what a kill between
 /// making the pair and writing its alias leaves.
 fn is_stale_without_alias(name: &str, mac: Option<MacAddress>, valid: &Valid) -> bool {
     let network = valid.network();
-    let is_name = name.strip_prefix(PREFIX).is_some_and(|digits| {
-        digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
-    });
-    let proof = network_proof(OwnerMark::network_half(network), name);
-    let is_of_network = is_name && mac.is_some_and(|mac| mac.0.starts_with(&proof));
-    is_of_network
+    is_of_network(name, mac, valid)
         && !valid.attachments().any(|(container, ifname)| {
             is_derived(name, mac, &OwnerMark::new(network, container, ifname))
         })
@@ -150,7 +158,12 @@ pub fn host_end_of(kernel: &mut Kernel, inside: &Link) -> Result<Option<Link>, E
 }
 
 /// Host ends on this host, found by their alias, or by name and MAC address.
-pub struct HostEnds;
+pub struct HostEnds {
+    /// The network's bridge, if it has one: its ports that look like host ends, but
+    /// have neither proof, are reported. They are the Go plugins', and whose, nothing
+    /// tells.
+    pub bridge: Option<String>,
+}
 
 /// A host end that no live attachment owns.
 struct Stale(Link);
@@ -162,11 +175,35 @@ impl Collection<Kernel> for HostEnds {
 
     fn stale(&self, kernel: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
         let links = kernel.host()?.links_of_kind("veth").map_err(refused)?;
+        self.report(kernel, &links, valid)?;
         let stale = links.into_iter().filter(|link| match &link.alias {
             Some(alias) => owner_of_alias(alias).is_some_and(|owner| valid.is_stale(&owner)),
             None => is_stale_without_alias(&link.name, link.mac, valid),
         });
         Ok(stale.map(|link| Box::new(Stale(link)) as Box<dyn Resource<Kernel>>).collect())
+    }
+}
+
+impl HostEnds {
+    fn report(&self, kernel: &mut Kernel, links: &[Link], valid: &Valid) -> Result<(), Error> {
+        let Some(name) = &self.bridge else { return Ok(()) };
+        let Some(bridge) = kernel.host()?.link_by_name(name).map_err(refused)? else {
+            return Ok(());
+        };
+        let is_unowned = |link: &&Link| {
+            link.master == Some(bridge.index)
+                && link.alias.is_none()
+                && is_host_name(&link.name)
+                && !is_of_network(&link.name, link.mac, valid)
+        };
+        let count = links.iter().filter(is_unowned).count();
+        if count > 0 {
+            log::info!(
+                "{count} interfaces on {name} name no owner and stay: another plugin made them, \
+                 and they go with their containers' namespaces"
+            );
+        }
+        Ok(())
     }
 }
 

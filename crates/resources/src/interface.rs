@@ -255,15 +255,16 @@ impl Interface {
     /// Each route must exist in its own table. A chained plugin may have
     /// moved it to another table (sbr, vrf) or given it another metric: where
     /// it lies says nothing about whether it works, so without an explicit
-    /// table any will do, and a default route's gateway isn't compared.
+    /// table any will do; and a default route that was moved may lead by another
+    /// gateway (`gateways` of sbr).
     fn compare_routes(&self, there: &[Route], found: &mut Vec<Difference>) {
         for wanted in &self.routes {
             let matches = |route: &&Route| {
                 route.destination == wanted.destination
                     && (wanted.table == TABLE_MAIN || route.table == wanted.table)
-                    && (wanted.is_default()
-                        || wanted.gateway.is_none()
-                        || route.gateway == wanted.gateway)
+                    && (wanted.gateway.is_none()
+                        || route.gateway == wanted.gateway
+                        || wanted.is_default() && route.table != wanted.table)
             };
             if !there.iter().any(|route| matches(&route)) {
                 let via = wanted.gateway.map(|via| format!(" via {via}")).unwrap_or_default();

@@ -32,7 +32,9 @@ pub mod vlan_gateway;
 pub mod vrf;
 
 mod common_lock;
+mod formerly;
 mod kernel;
 mod sandbox_path;
 
+pub use formerly::formerly;
 pub use kernel::{Kernel, Pair, refused};

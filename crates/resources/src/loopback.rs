@@ -1,5 +1,6 @@
 //! The loopback interface of a sandbox.
 
+use ipnet::IpNet;
 use podwire_netlink::route::link_change::ChangeLink;
 use podwire_plugin::{Attachment, Belongs, Difference, Made, Resource};
 use podwire_spec::error::Error;
@@ -12,6 +13,8 @@ use crate::kernel::{Kernel, refused};
 /// must stay on.
 pub struct Loopback {
     alias: String,
+    /// The addresses that it was recorded to have, which CHECK looks for.
+    pub recorded: Vec<IpNet>,
 }
 
 /// Its name, the same in every namespace.
@@ -20,7 +23,8 @@ pub const NAME: &str = "lo";
 impl Loopback {
     /// The loopback of an attachment.
     pub fn new(attachment: &Attachment) -> Self {
-        Self { alias: alias(&attachment.key, &attachment.owner) }
+        let alias = alias(&attachment.key, &attachment.owner);
+        Self { alias, recorded: Vec::new() }
     }
 }
 
@@ -55,10 +59,19 @@ impl Resource<Kernel> for Loopback {
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        if kernel.container_link(NAME)?.is_up() {
+        let link = kernel.container_link(NAME)?;
+        if !link.is_up() {
+            return Ok(vec![Difference::new(self.describe(), "up", "down")]);
+        }
+        if self.recorded.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(vec![Difference::new(self.describe(), "up", "down")])
+        let there = kernel.container()?.addresses_of(link.device()).map_err(refused)?;
+        let is_there = |wanted: &&IpNet| there.iter().any(|one| one.address == **wanted);
+        let missing = self.recorded.iter().filter(|wanted| !is_there(wanted)).map(|address| {
+            Difference::missing(format!("address {address} on {NAME} in the container"))
+        });
+        Ok(missing.collect())
     }
 
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {

@@ -328,13 +328,16 @@ impl Resource<Kernel> for MovedDevice {
         {
             found.push(Difference::new(format!("{name}, MAC address"), expected, mac));
         }
-        if link.alias.is_none() {
-            // What brings the device home after a reboot of nothing but us.
-            let expected = match record::read(&self.owner) {
-                Some(record) => format!("{}, its name on the host", record.name),
+        // What brings the device home when our record of it is lost.
+        let home = record::read(&self.owner).map(|record| record.name);
+        let is_home = |alias: &String| home.as_ref().is_none_or(|home| home == alias);
+        if !link.alias.as_ref().is_some_and(is_home) {
+            let expected = match &home {
+                Some(home) => format!("{home}, its name on the host"),
                 None => "its name on the host".to_owned(),
             };
-            found.push(Difference::new(format!("{name}, alias"), expected, "none"));
+            let actual = link.alias.as_deref().unwrap_or("none");
+            found.push(Difference::new(format!("{name}, alias"), expected, actual));
         }
         Ok(found)
     }

@@ -334,6 +334,18 @@ impl Veth {
             found.push(Difference::new(&name, expected, &host.name));
         }
         let name = format!("{name} ({})", host.name);
+        if let Some(expected) = self.recorded.host_mac.as_ref().filter(|mac| !has_mac(&host, mac)) {
+            let mac = host.mac.map(|mac| mac.to_string()).unwrap_or_default();
+            found.push(Difference::new(format!("{name}, MAC address"), expected, mac));
+        }
+        // One without an alias may be another plugin's work. Ours is what DEL and GC
+        // find it by.
+        if let Some(text) = &host.alias
+            && !is_ours(&host, &self.owner, Some(&self.key))
+        {
+            let expected = alias(&self.key, &self.owner);
+            found.push(Difference::new(format!("{name}, alias"), expected, text));
+        }
         if !host.is_up() {
             found.push(Difference::new(&name, "up", "down"));
         }

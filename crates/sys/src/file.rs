@@ -7,6 +7,7 @@ mod atomic;
 mod directory;
 mod linked;
 mod read;
+mod room;
 mod temporary;
 
 pub use atomic::{Durability, write_atomic};
@@ -15,4 +16,5 @@ pub use directory::{
 };
 pub use linked::{Linked, Unnamed, create_linked};
 pub use read::read_bounded;
+pub use room::room_for_files;
 pub use temporary::{is_temporary_name, remove_abandoned_temporaries};

@@ -43,19 +43,19 @@ fn check_names_what_differs() {
     let pool = Pool::new();
     let mut config = pool.config(&one_range("10.9.0.0/24"));
     let check = |config: &Value| pool.call("CHECK", "c1", config).run();
-    let text = check(&config).error(999)["msg"].to_string();
+    let text = check(&config).error(100)["msg"].to_string();
     assert!(text.contains("Failed to find address added by container c1"), "{text}");
     config["prevResult"] = pool.call("ADD", "c1", &config).run().success().json();
     check(&config).success();
     config["prevResult"]["ips"][0]["address"] = json!("10.9.0.77/24");
-    let text = check(&config).error(999)["msg"].to_string();
+    let text = check(&config).error(100)["msg"].to_string();
     assert!(text.contains("10.9.0.77 of c1/eth0 in network n1 is not reserved"), "{text}");
     config["prevResult"]["ips"] = json!([{"address": "192.168.0.1/24"}]);
-    let text = check(&config).error(999)["msg"].to_string();
+    let text = check(&config).error(100)["msg"].to_string();
     assert!(text.contains("10.9.0.2 is reserved for c1/eth0"), "{text}");
     pool.write("10.9.0.2", "c2\r\neth0");
     config["prevResult"]["ips"] = json!([{"address": "10.9.0.2/24"}]);
-    check(&config).error(999);
+    check(&config).error(100);
 }
 
 /// B001

@@ -5,6 +5,7 @@ mod build;
 mod cases;
 mod crash;
 mod demo;
+mod docs;
 mod fuzz;
 mod install;
 mod package;
@@ -83,6 +84,11 @@ pub(crate) const ALL: &[Command] = &[
         run: vmtest::run,
     },
     Command { name: "tidy", about: "the rules that a compiler can't hold", run: tidy::run },
+    Command {
+        name: "docs",
+        about: "write the pages of docs/ that the tests hold to what they prove",
+        run: docs::run,
+    },
     Command {
         name: "cases",
         about: "which test covers which case; --component NAME, --missing",

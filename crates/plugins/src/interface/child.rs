@@ -17,7 +17,7 @@ use podwire_spec::operation::Operation;
 use podwire_spec::result::{CniResult, Dns};
 use podwire_spec::version::SpecVersion;
 
-use super::keys::flag;
+use super::keys::{self, flag};
 use super::only::only_interface;
 use super::{dummy, ipvlan, macvlan, vlan};
 
@@ -125,7 +125,8 @@ impl Inventory for Child {
         facts: &Facts<'_>,
     ) -> Result<Plan<Kernel>, Error> {
         let ifname = attachment.ifname().as_str();
-        let evidence = Evidence::of(facts.result, ifname, config.version);
+        let evidence = Evidence::of(facts.result, ifname, config.version)
+            .or_mtu(keys::expected_mtu(config.version, config.mtu));
         let mut link = ChildLink::new(attachment, config.kind, evidence);
         link.parent.clone_from(&config.parent);
         link.mtu = config.mtu;

@@ -7,6 +7,7 @@ use podwire_plugin::Request;
 use podwire_resources::masquerade::Backend;
 use podwire_spec::error::Error;
 use podwire_spec::json::Object;
+use podwire_spec::version::SpecVersion;
 
 /// The largest MTU a virtual Ethernet takes (`ETH_MAX_MTU`,
 /// `linux/if_ether.h`).
@@ -31,6 +32,13 @@ pub(crate) fn mtu(object: &Object<'_>) -> Result<Option<u32>, Error> {
         Ok(number) if number <= MTU_LIMIT => Ok(Some(number)),
         _ => Err(Error::config(format!("mtu: {number} is not between 0 and {MTU_LIMIT}"))),
     }
+}
+
+/// The MTU that CHECK holds an interface to whose record tells none. Results have had a
+/// field for it since version 1.1.0, so a plugin behind this one that changed it has
+/// written so; before that nobody could.
+pub(crate) fn expected_mtu(version: SpecVersion, mtu: Option<u32>) -> Option<u32> {
+    mtu.filter(|_| version >= SpecVersion::V1_1_0)
 }
 
 /// `ipMasq`. `ipMasqBackend` names one of the reference's two ways, which are

@@ -62,9 +62,18 @@ impl Inventory for Loopback {
         &self,
         _: &Config,
         attachment: &Attachment,
-        _: &Facts<'_>,
+        facts: &Facts<'_>,
     ) -> Result<Plan<Kernel>, Error> {
-        Ok(vec![Box::new(loopback::Loopback::new(attachment))])
+        let mut lo = loopback::Loopback::new(attachment);
+        if facts.operation == Operation::Check
+            && let Some(result) = facts.result
+        {
+            // Behind other plugins the result is theirs, and so are its addresses.
+            let addresses = result.container_addresses(NAME).addresses;
+            let addresses = addresses.iter().map(|ip| ip.address);
+            lo.recorded = addresses.filter(|address| address.addr().is_loopback()).collect();
+        }
+        Ok(vec![Box::new(lo)])
     }
 
     /// The first address of each family, which the kernel gave `lo` when it

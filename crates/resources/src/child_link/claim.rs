@@ -60,6 +60,17 @@ impl Evidence {
         }
     }
 
+    /// The same, with an MTU where the record tells none.
+    #[must_use]
+    pub fn or_mtu(self, expected: Option<u32>) -> Self {
+        match self {
+            Self::Listed { mac, mtu, sandbox } => {
+                Self::Listed { mac, mtu: mtu.or(expected), sandbox }
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn mtu(&self) -> Option<u32> {
         match self {
             Self::Listed { mtu, .. } => *mtu,
@@ -282,6 +293,11 @@ impl Claim {
             let kind = if link.kind.is_none() { "a device" } else { link.kind_name() };
             found.push(Difference::new(&name, format!("a {}", self.kind), kind));
             return Ok(None);
+        }
+        // Where there is none it may be another plugin's work.
+        if let Some(text) = link.alias.as_ref().filter(|_| !self.is_ours(&link)) {
+            let expected = alias(&self.key, &self.owner);
+            found.push(Difference::new(format!("{name}, alias"), expected, text));
         }
         if let Some(expected) = self.evidence.mac().filter(|mac| !has_mac(&link, mac)) {
             let mac = link.mac.map(|mac| mac.to_string()).unwrap_or_default();

@@ -12,6 +12,7 @@ use podwire_spec::error::Error;
 
 use super::accepts::{self, CHAIN, VERSIONS};
 use super::members::{self, Kind};
+use super::rule::Seen;
 use super::{filter, isolation};
 use crate::kernel::{Kernel, refused};
 
@@ -25,11 +26,22 @@ impl Collection<Kernel> for HostChains {
 
     fn stale(&self, kernel: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
         let mut stale = BTreeSet::new();
+        let mut unowned = 0;
         for version in VERSIONS {
             for view in filter::everything(kernel, version, &[CHAIN])? {
-                let owners = view.rules.iter().filter_map(super::rule::Seen::owner);
+                let owners = view.rules.iter().filter_map(Seen::owner);
                 stale.extend(owners.filter(|owner| valid.is_stale(owner)));
+                let of_nobody = |seen: &&Seen| {
+                    seen.chain == CHAIN && seen.owner().is_none() && seen.jumps_to().is_none()
+                };
+                unowned += view.rules.iter().filter(of_nobody).count();
             }
+        }
+        if unowned > 0 {
+            log::info!(
+                "{unowned} rules in {CHAIN} name no owner and stay: they go with the DEL of the \
+                 container whose address they are for, or when another gets it"
+            );
         }
         if let Ok(members) = members::all(kernel.nft()?, Kind::Bridges).map_err(refused) {
             let owners = members.iter().map(|member| member.owner);

@@ -8,6 +8,7 @@
 mod plan;
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use podwire_netlink::route::family::Family;
@@ -34,6 +35,7 @@ pub struct SourceRouting {
     ifname: String,
     mac: Option<MacAddress>,
     sources: Vec<Source>,
+    defaults: Vec<IpAddr>,
     table: Option<u32>,
     add_source_hints: bool,
     done: Vec<Step>,
@@ -61,7 +63,16 @@ impl SourceRouting {
     ) -> Self {
         let ifname = attachment.ifname().as_str().to_owned();
         let (owner, mac) = (attachment.owner, None);
-        Self { owner, ifname, mac, sources, table, add_source_hints, done: Vec::new() }
+        let (defaults, done) = (Vec::new(), Vec::new());
+        Self { owner, ifname, mac, sources, defaults, table, add_source_hints, done }
+    }
+
+    /// Gateways of default routes that were recorded: an ADD finds such a route and
+    /// takes it along, unless the configuration names another gateway.
+    #[must_use]
+    pub fn with_defaults(mut self, gateways: Vec<IpAddr>) -> Self {
+        self.defaults = gateways;
+        self
     }
 
     /// The MAC address that the interface had when it was made: tells it from
@@ -183,6 +194,10 @@ impl SourceRouting {
     }
 
     fn compare(&self, socket: &mut RouteSocket, found: &mut Vec<Difference>) -> Result<(), Error> {
+        if socket.link_by_name(&self.ifname).map_err(refused)?.is_none() {
+            found.push(Difference::missing(format!("interface {} in the container", self.ifname)));
+            return Ok(());
+        }
         let rules = self.rules(socket)?;
         let routes = socket.routes(RouteFilter::default()).map_err(refused)?;
         for source in &self.sources {
@@ -205,8 +220,9 @@ impl SourceRouting {
                 && !in_table(&|route| {
                     route.is_default()
                         && route.family() == Family::of(gateway)
-                        && route.gateway.is_some()
-                        && (!source.is_configured || route.gateway == Some(gateway))
+                        && (route.gateway == Some(gateway)
+                            || !source.is_configured
+                                && route.gateway.is_some_and(|one| self.defaults.contains(&one)))
                 })
             {
                 found.push(Difference::missing(format!(

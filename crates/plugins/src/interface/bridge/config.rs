@@ -26,6 +26,8 @@ pub struct Config {
     pub masquerade: bool,
     /// MTU of the bridge at creation and of both interface ends, in bytes.
     pub mtu: Option<u32>,
+    /// The MTU that CHECK expects of the container's end where the record tells none.
+    pub expected_mtu: Option<u32>,
     /// Let frames leave through the port they came in by.
     pub hairpin: bool,
     /// Put the bridge into promiscuous mode.
@@ -85,12 +87,14 @@ impl Config {
 
     fn strict(request: &Request<'_>) -> Result<Self, Error> {
         let object = request.object();
+        let mtu = keys::mtu(object)?;
         let config = Self {
             bridge: bridge_name(object)?,
             gateway: gateway(object)?,
             force_address: flag(object, "forceAddress")?,
             masquerade: keys::masquerade(object)?,
-            mtu: keys::mtu(object)?,
+            mtu,
+            expected_mtu: keys::expected_mtu(request.version, mtu),
             hairpin: flag(object, "hairpinMode")?,
             promiscuous: flag(object, "promiscMode")?,
             vlans: vlan::parse(object)?,

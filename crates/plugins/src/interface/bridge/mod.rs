@@ -9,7 +9,6 @@ use ipnet::IpNet;
 use podwire_plugin::{
     Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role,
 };
-use podwire_resources::Kernel;
 use podwire_resources::bridge::Bridge as BridgeLink;
 use podwire_resources::bridge_port::{BridgePort, PortUp};
 use podwire_resources::gateway::{Forwarding, GatewayAddresses};
@@ -19,6 +18,7 @@ use podwire_resources::masquerade::{self, Masquerade, Masquerades};
 use podwire_resources::spoof_check::{SpoofCheck, SpoofChecks};
 use podwire_resources::veth::{Recorded, Veth};
 use podwire_resources::vlan_gateway::VlanGateway;
+use podwire_resources::{Kernel, formerly};
 use podwire_spec::error::{Error, ErrorCode};
 use podwire_spec::operation::Operation;
 use podwire_spec::result::CniResult;
@@ -65,6 +65,8 @@ impl Inventory for Bridge {
         pair.mac = config.mac;
         if let Some(result) = facts.result {
             pair.recorded = Recorded::from_result(result, ifname, Some(&config.bridge));
+            let mtu = &mut pair.recorded.container_mtu;
+            *mtu = mtu.or(config.expected_mtu);
         }
         let mut plan: Plan<Kernel> = vec![Box::new(bridge_link(config, facts)), Box::new(pair)];
         if config.mac_spoof_check {
@@ -150,14 +152,12 @@ impl Inventory for Bridge {
     }
 
     fn collections(&self, config: &Config) -> Vec<Box<dyn Collection<Kernel>>> {
-        let mut all: Vec<Box<dyn Collection<Kernel>>> = vec![Box::new(HostEnds)];
-        if config.masquerade {
-            all.push(Box::new(Masquerades));
-        }
-        if config.mac_spoof_check {
-            all.push(Box::new(SpoofChecks));
-        }
-        all
+        // Attachments may have been made when the configuration was another.
+        vec![
+            Box::new(HostEnds { bridge: Some(config.bridge.clone()) }),
+            formerly(config.masquerade, Masquerades),
+            formerly(config.mac_spoof_check, SpoofChecks),
+        ]
     }
 
     fn ready(&self, config: &Config, kernel: &mut Kernel) -> Result<(), Error> {

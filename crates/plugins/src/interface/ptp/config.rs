@@ -14,6 +14,8 @@ pub struct Config {
     pub masquerade: bool,
     /// MTU of both ends, in bytes; the kernel's default if none.
     pub mtu: Option<u32>,
+    /// The MTU that CHECK expects of the container's end where the record tells none.
+    pub expected_mtu: Option<u32>,
     /// Whether an IPAM plugin is named.
     pub has_ipam: bool,
     /// DNS from the configuration, which replaces IPAM's.
@@ -43,9 +45,11 @@ impl Config {
 
     fn strict(request: &Request<'_>) -> Result<Self, Error> {
         let object = request.object();
+        let mtu = keys::mtu(object)?;
         Ok(Self {
             masquerade: keys::masquerade(object)?,
-            mtu: keys::mtu(object)?,
+            mtu,
+            expected_mtu: keys::expected_mtu(request.version, mtu),
             has_ipam: !request.config.ipam_type.is_empty(),
             dns: request.config.dns.clone(),
         })

@@ -11,13 +11,13 @@ use ipnet::IpNet;
 use podwire_plugin::{
     Addresses, Attachment, Collection, Description, Facts, Inventory, Plan, Request, Role,
 };
-use podwire_resources::Kernel;
 use podwire_resources::gateway::Forwarding;
 use podwire_resources::host_end::HostEnds;
 use podwire_resources::host_route::HostRoutes;
 use podwire_resources::interface::{DuplicateDetection, Interface};
 use podwire_resources::masquerade::{self, Masquerade, Masquerades};
 use podwire_resources::veth::{Recorded, Veth};
+use podwire_resources::{Kernel, formerly};
 use podwire_spec::error::Error;
 use podwire_spec::operation::Operation;
 use podwire_spec::result::{CniResult, Interface as ResultInterface};
@@ -91,6 +91,8 @@ impl Inventory for Ptp {
         pair.mtu = config.mtu;
         if let Some(result) = facts.result {
             pair.recorded = Recorded::from_result(result, attachment.ifname().as_str(), None);
+            let mtu = &mut pair.recorded.container_mtu;
+            *mtu = mtu.or(config.expected_mtu);
         }
         Ok(vec![Box::new(pair)])
     }
@@ -146,11 +148,8 @@ impl Inventory for Ptp {
     }
 
     fn collections(&self, config: &Config) -> Vec<Box<dyn Collection<Kernel>>> {
-        let mut all: Vec<Box<dyn Collection<Kernel>>> = vec![Box::new(HostEnds)];
-        if config.masquerade {
-            all.push(Box::new(Masquerades));
-        }
-        all
+        // Attachments may have been made when the configuration was another.
+        vec![Box::new(HostEnds { bridge: None }), formerly(config.masquerade, Masquerades)]
     }
 
     fn ready(&self, config: &Config, kernel: &mut Kernel) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use podwire_spec::error::Error;
 use podwire_spec::operation::Operation;
 use podwire_spec::result::CniResult;
 
+use crate::interface::keys;
 use crate::interface::only::only_interface;
 
 pub use config::Config;
@@ -55,7 +56,8 @@ impl Inventory for Tap {
         facts: &Facts<'_>,
     ) -> Result<Plan<Kernel>, Error> {
         let ifname = attachment.ifname().as_str();
-        let evidence = Evidence::of(facts.result, ifname, config.version);
+        let evidence = Evidence::of(facts.result, ifname, config.version)
+            .or_mtu(keys::expected_mtu(config.version, config.mtu));
         let mut device = tap::Tap::new(attachment, evidence);
         device.owner = config.owner;
         device.group = config.group;

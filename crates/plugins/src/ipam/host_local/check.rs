@@ -1,6 +1,6 @@
 //! CHECK: the reservations of an attachment are those of its result.
 
-use podwire_plugin::{Attachment, Request};
+use podwire_plugin::{Attachment, DRIFT, Request};
 use podwire_spec::Error;
 
 use super::config::Config;
@@ -16,7 +16,7 @@ use super::{errors, open, owner_of};
 /// are theirs to check. Without a result something must be reserved.
 ///
 /// # Errors
-/// Code 999 naming the first difference.
+/// Code 100 ([`DRIFT`]) naming the first difference.
 pub(super) fn check(request: &Request<'_>, attachment: &Attachment) -> Result<(), Error> {
     let config = Config::parse(request.config, request.version)?;
     let network = attachment.network();
@@ -51,25 +51,32 @@ pub(super) fn check(request: &Request<'_>, attachment: &Attachment) -> Result<()
         if held.is_empty() && expected.len() == 1 {
             return Err(nothing(attachment).with_details(format!("{address} is expected")));
         }
-        return Err(Error::internal(format!(
-            "host-local: {address} of {owner} in network {network} is not reserved for it"
-        )));
+        return Err(Error::new(
+            DRIFT,
+            format!("host-local: {address} of {owner} in network {network} is not reserved for it"),
+        ));
     }
     match held.iter().find(|one| !expected.contains(&one.address)) {
-        Some(extra) => Err(Error::internal(format!(
-            "host-local: {} is reserved for {owner} in network {network}, but the attachment \
+        Some(extra) => Err(Error::new(
+            DRIFT,
+            format!(
+                "host-local: {} is reserved for {owner} in network {network}, but the attachment \
              doesn't have it: prevResult has {expected:?}",
-            extra.address
-        ))),
+                extra.address
+            ),
+        )),
         None => Ok(()),
     }
 }
 
 fn nothing(attachment: &Attachment) -> Error {
-    Error::internal(format!(
-        "host-local: Failed to find address added by container {} for interface {} in network {}",
-        attachment.container_id(),
-        attachment.ifname(),
-        attachment.network()
-    ))
+    Error::new(
+        DRIFT,
+        format!(
+            "host-local: Failed to find address added by container {} for interface {} in network {}",
+            attachment.container_id(),
+            attachment.ifname(),
+            attachment.network()
+        ),
+    )
 }

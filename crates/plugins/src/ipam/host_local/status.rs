@@ -7,8 +7,7 @@ use podwire_spec::Error;
 use podwire_spec::request::PluginRequest;
 use podwire_spec::version::SpecVersion;
 use podwire_sys::boot;
-use rustix::fs::{Access, AtFlags, CWD};
-use rustix::io::Errno;
+use podwire_sys::file::room_for_files;
 
 use super::config::{self, Config, WhenExhausted};
 use super::errors;
@@ -74,27 +73,11 @@ fn freed_by_next_add(data_dir: &Path, pool: &Pool, all: &[Reservation]) -> Vec<R
     reboot::outdated(&directory, &boot, all)
 }
 
-/// Whether files can be made at the path, or at the nearest directory above
-/// it that there is.
+/// Whether files can be made at the path.
 fn writable(path: &Path) -> Result<(), Error> {
-    for directory in path.ancestors() {
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-        let access = Access::WRITE_OK | Access::EXEC_OK;
-        match rustix::fs::accessat(CWD, directory, access, AtFlags::empty()) {
-            Ok(()) if directory.is_dir() => return Ok(()),
-            Ok(()) => return Err(not_writable(directory, Errno::NOTDIR)),
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(not_writable(directory, error)),
-        }
-    }
-    Err(not_writable(path, Errno::NOENT))
-}
-
-fn not_writable(directory: &Path, error: Errno) -> Error {
-    Error::unavailable(format!(
-        "ipam.dataDir: reservations can't be written to {}: {error}",
-        directory.display()
-    ))
+    room_for_files(path).map_err(|error| {
+        Error::unavailable(format!("ipam.dataDir: reservations can't be written: {error}"))
+    })
 }
 
 #[cfg(test)]

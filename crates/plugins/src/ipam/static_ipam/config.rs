@@ -14,6 +14,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use podwire_plugin::DRIFT;
 use podwire_spec::Error;
 use podwire_spec::address::{parse_cidr, parse_ip};
 use podwire_spec::json::Object;
@@ -86,7 +87,7 @@ impl Config {
     /// Compares with the addresses of a result, which may have more.
     ///
     /// # Errors
-    /// Code 999 naming the first difference.
+    /// Code 100 ([`DRIFT`]) naming the first difference.
     pub(super) fn compare(&self, result: &[IpConfig]) -> Result<(), Error> {
         for expected in self.ips() {
             let address = expected.address;
@@ -106,7 +107,7 @@ impl Config {
                 }
                 Some(_) => continue,
             };
-            return Err(Error::internal(format!("static: Failed to match addr: {difference}")));
+            return Err(Error::new(DRIFT, format!("static: Failed to match addr: {difference}")));
         }
         Ok(())
     }

@@ -59,6 +59,15 @@ impl Collection<Kernel> for GoLeftovers {
                 }));
             }
         }
+        for (container, count) in takeover::rules_by_container(kernel.nft()?)? {
+            if !valid.holds_container(&container) {
+                log::warn!(
+                    "{count} rules in cni_hostport that the Go plugin made for container \
+                     {container} stay: they name no network, and it may be alive on another; \
+                     its DEL removes them"
+                );
+            }
+        }
         Ok(plan)
     }
 }

@@ -9,8 +9,9 @@
 //! DEL removes them, CHECK takes them for the attachment's mappings. Garbage
 //! collection removes a chain whose entry rule names this network and a
 //! container that isn't among the valid ones; rules in `cni_hostport` don't
-//! name their network, and stay until their container's DEL.
+//! name their network: they are reported, and stay until their container's DEL.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use podwire_netlink::nft::{Batch, Expression, Family, IpVersion, NftSocket, Rule, TableId};
@@ -270,6 +271,20 @@ pub(super) fn containers_of(socket: &mut NftSocket, network: &str) -> Result<Vec
     containers.sort_unstable();
     containers.dedup();
     Ok(containers)
+}
+
+/// How many rules each container has in `cni_hostport`.
+pub(super) fn rules_by_container(socket: &mut NftSocket) -> Result<BTreeMap<String, usize>, Error> {
+    let mut counts = BTreeMap::new();
+    for version in VERSIONS {
+        for rule in socket.table_rules(go_table(layout::family(version))).map_err(refused)? {
+            let is_owned = OWNED_CHAINS.contains(&rule.chain.as_str());
+            if let Some(container) = rule.comment().filter(|_| is_owned) {
+                *counts.entry(container).or_default() += 1;
+            }
+        }
+    }
+    Ok(counts)
 }
 
 #[cfg(test)]

@@ -67,7 +67,11 @@ impl Inventory for Sbr {
             .result
             .and_then(|result| result.interface_in_sandbox(ifname))
             .and_then(|(_, interface)| interface.mac.as_deref()?.parse().ok());
-        let routing = SourceRouting::new(attachment, sources, table, hints).with_mac(mac);
+        let recorded = facts.result.into_iter().flat_map(|result| &result.routes);
+        let defaults = recorded.filter(|route| route.dst.prefix_len() == 0);
+        let routing = SourceRouting::new(attachment, sources, table, hints)
+            .with_mac(mac)
+            .with_defaults(defaults.filter_map(|route| route.gw).collect());
         Ok(vec![Box::new(routing)])
     }
 }

@@ -3,30 +3,18 @@
 use std::path::Path;
 
 use podwire_spec::error::Error;
-use rustix::fs::{Access, access};
-use rustix::io::Errno;
+use podwire_sys::file::room_for_files;
 
 /// Whether files can be made in a directory: it, or what is there of the way
-/// to it, can be written.
+/// to it, can be written and has room.
 ///
 /// # Errors
 /// Code 50 that names the place.
 pub(super) fn can_keep(directory: &Path) -> Result<(), Error> {
-    for place in directory.ancestors().filter(|place| !place.as_os_str().is_empty()) {
-        match access(place, Access::WRITE_OK | Access::EXEC_OK) {
-            Ok(()) if place.is_dir() => return Ok(()),
-            Err(Errno::NOENT) => {}
-            outcome => {
-                let reason = outcome.err().unwrap_or(Errno::NOTDIR);
-                return Err(Error::unavailable(format!(
-                    "dataDir {} can't be written: {}: {reason}",
-                    directory.display(),
-                    place.display()
-                )));
-            }
-        }
-    }
-    Ok(())
+    room_for_files(directory).map_err(|error| {
+        let directory = directory.display();
+        Error::unavailable(format!("dataDir {directory} can't be written: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,41 @@
+//! CHECK of every plugin notices whatever happens to what it made, and nothing else. The
+//! rows stand in `podwire_tests::check`, the page for people in `docs/check.md`.
+
+use podwire_tests::check::{prove, subjects};
+
+/// A test for each plugin.
+macro_rules! plugins {
+    ($($name:ident: $plugin:literal;)*) => {
+        $(
+            /// B065: what later plugins changed is no difference, what others did is.
+            #[test]
+            fn $name() {
+                prove($plugin);
+            }
+        )*
+
+        #[test]
+        fn every_plugin_is_proven() {
+            let proven = [$($plugin),*];
+            for subject in subjects() {
+                assert!(proven.contains(&subject.plugin), "no test proves {}", subject.plugin);
+            }
+        }
+    };
+}
+
+plugins! {
+    b065_bandwidth: "bandwidth";
+    b065_bridge: "bridge";
+    b065_firewall: "firewall";
+    b065_host_device: "host-device";
+    b065_host_local: "host-local";
+    b065_loopback: "loopback";
+    b065_macvlan: "macvlan";
+    b065_portmap: "portmap";
+    b065_ptp: "ptp";
+    b065_sbr: "sbr";
+    b065_static: "static";
+    b065_tap: "tap";
+    b065_tuning: "tuning";
+}
