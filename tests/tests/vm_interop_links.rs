@@ -1,9 +1,13 @@
-//! The same requests to our `ipvlan`, `vlan` and `dummy` and to Go's 1.9.1: results
-//! and the kernel's state are the same, but for what `differences.tsv` lists.
+//! `ipvlan`, `vlan`, `dummy` and `vrf` beside Go's: the same requests have the same
+//! results and leave the kernel in the same state, but for what `differences.tsv`
+//! lists; and what Go's 1.1.1 and 1.9.1 attached is taken over.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use podwire_tests::differential::{Scenario, only_intended};
-use podwire_tests::segment::config;
+use podwire_testkit::probe::{ANSWER, ping};
+use podwire_testkit::state::Change;
+use podwire_testkit::{GoPlugins, Netns, World};
+use podwire_tests::differential::{Scenario, attached, in_every_version, only_intended, previous};
+use podwire_tests::segment::{Segment, config, link, prepared};
 use serde_json::{Value, json};
 
 fn scenario(name: &str, plugin: &'static str, more: &Value) -> Scenario {
@@ -16,18 +20,9 @@ fn scenario(name: &str, plugin: &'static str, more: &Value) -> Scenario {
     Scenario { name: name.to_owned(), plugin, config, args: "", host, refused: None }
 }
 
-fn dual_stack() -> Value {
-    json!({
-        "type": "host-local",
-        "ranges": [[{"subnet": "10.1.0.0/24"}], [{"subnet": "fd01::/64"}]],
-        "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
-    })
-}
-
 #[test]
 fn ipvlan_is_that_of_go() {
-    let more = json!({"ipam": dual_stack(), "mtu": 1400});
-    only_intended(&[scenario("ipvlan 1.1.0", "ipvlan", &more)]);
+    only_intended(&in_every_version("ipvlan"));
 }
 
 #[test]
@@ -43,11 +38,95 @@ fn ipvlan_behind_another_plugin_is_that_of_go() {
 
 #[test]
 fn vlan_is_that_of_go() {
-    let more = json!({"ipam": dual_stack(), "vlanId": 4094, "mtu": 1400});
-    only_intended(&[scenario("vlan 1.1.0", "vlan", &more)]);
+    only_intended(&in_every_version("vlan"));
 }
 
 #[test]
 fn dummy_is_that_of_go() {
-    only_intended(&[scenario("dummy 1.1.0", "dummy", &json!({"ipam": dual_stack()}))]);
+    only_intended(&in_every_version("dummy"));
+}
+
+#[test]
+fn vrf_is_that_of_go() {
+    only_intended(&in_every_version("vrf"));
+}
+
+/// The releases and the versions in which each is asked. 1.1.1 has no dummy.
+fn releases(plugin: &str) -> Vec<(GoPlugins, &'static [&'static str])> {
+    let mut releases: Vec<(_, &[_])> = vec![(GoPlugins::sid(), &["0.3.1", "0.4.0", "1.1.0"])];
+    if plugin != "dummy" {
+        releases.push((GoPlugins::debian(), &["0.3.1", "0.4.0", "1.0.0"]));
+    }
+    releases
+}
+
+/// Go's ADD, then CHECK and DEL by ours.
+#[track_caller]
+fn is_taken_over(plugin: &str, more: &Value, works: impl Fn(&Netns)) {
+    let segment = Segment::new();
+    for (go, versions) in releases(plugin) {
+        for version in versions {
+            let mut config = config(plugin, more);
+            config["cniVersion"] = json!(version);
+            config["ipam"]["ranges"] =
+                json!([[{"subnet": "10.1.0.0/24"}], [{"subnet": "fd01::/64"}]]);
+            segment.is_taken_over(&go, &config, &works);
+        }
+    }
+}
+
+#[test]
+fn ipvlan_of_go_is_taken_over() {
+    is_taken_over("ipvlan", &json!({"master": "up0"}), |container| {
+        ping(container, [10, 1, 0, 254], ANSWER).unwrap();
+    });
+}
+
+#[test]
+fn vlan_of_go_is_taken_over() {
+    is_taken_over("vlan", &json!({"master": "up0", "vlanId": 100}), |container| {
+        assert_eq!(link(container)["linkinfo"]["info_data"]["id"], 100);
+    });
+}
+
+#[test]
+fn dummy_of_go_is_taken_over() {
+    is_taken_over("dummy", &json!({}), |container| {
+        assert_eq!(link(container)["linkinfo"]["info_kind"], "dummy");
+    });
+}
+
+#[test]
+fn vrf_of_go_is_taken_over() {
+    for (go, versions) in releases("vrf") {
+        for version in versions {
+            let (go, version) = (go.clone(), *version);
+            // One thread, one world.
+            let life = move || vrf_is_taken_over(&go, version);
+            std::thread::spawn(life).join().unwrap();
+        }
+    }
+}
+
+fn vrf_is_taken_over(go: &GoPlugins, version: &str) {
+    let world = World::new();
+    let container = world.netns("c1");
+    attached(&world);
+    let before = container.snapshot();
+    let config = json!({
+        "cniVersion": version, "name": "pods", "type": "vrf", "vrfname": "blue",
+        "prevResult": previous(version),
+    });
+    let ours = |verb| prepared(world.plugin("vrf"), verb, &config, &container).run().success();
+    prepared(go.plugin("vrf"), "ADD", &config, &container).run().success();
+    assert_eq!(link(&container)["master"], "blue");
+    if version >= "0.4.0" {
+        ours("CHECK");
+    }
+    ours("DEL");
+    // The routes went with the domain; what made them makes them again.
+    let is_route = |change: &Change| change.name().starts_with("route ");
+    let left = container.snapshot().since(&before).without(is_route);
+    left.assert_empty();
+    assert!(container.snapshot().of_kind("route").all(|route| route.contains(" main ")));
 }

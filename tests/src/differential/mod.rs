@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::normal::normalised;
 
-pub use requests::{HERE, IN_THE_GUEST, in_every_version};
+pub use requests::{HERE, IN_THE_GUEST, attached, in_every_version, previous};
 
 /// Names of facts and their values.
 pub type Facts = BTreeMap<String, String>;

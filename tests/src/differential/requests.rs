@@ -1,5 +1,6 @@
 //! One ordinary dual-stack request to each plugin, in every version.
 
+use podwire_testkit::World;
 use serde_json::{Value, json};
 
 use super::Scenario;
@@ -25,8 +26,8 @@ pub const HERE: [&str; 13] = [
     "tuning",
 ];
 
-/// Those that need the virtual machine's kernels: `vm_interop_links` compares them.
-pub const IN_THE_GUEST: [&str; 3] = ["dummy", "ipvlan", "vlan"];
+/// Those that need the virtual machine's kernels.
+pub const IN_THE_GUEST: [&str; 4] = ["dummy", "ipvlan", "vlan", "vrf"];
 
 /// An uplink with a neighbour behind it.
 const UPLINK: &[&str] =
@@ -55,8 +56,16 @@ const ATTACHED: &[&str] = &[
     "ip -n c1 route add fd09::/64 via fd01::7 dev eth0",
 ];
 
+/// Makes what a plugin before this one has made, for the container `c1`.
+#[track_caller]
+pub fn attached(world: &World) {
+    for command in ATTACHED {
+        world.exec(&command.split(' ').collect::<Vec<_>>());
+    }
+}
+
 /// The result that goes with it, in the shape of the version.
-fn previous(version: &str) -> Value {
+pub fn previous(version: &str) -> Value {
     let mut result = json!({
         "cniVersion": version,
         "interfaces": [
@@ -125,10 +134,10 @@ fn request(plugin: &str, version: &str) -> (&'static [&'static str], Value) {
             "egressRate": 16_000_000, "egressBurst": 1_600_000,
         })),
         "bridge" => alone(&[], json!({"bridge": "br0", "isGateway": true})),
-        "host-local" | "ptp" | "tap" => alone(&[], json!({})),
+        "dummy" | "host-local" | "ptp" | "tap" => alone(&[], json!({})),
         "firewall" => chained(json!({"backend": "iptables", "ingressPolicy": "same-bridge"})),
         "host-device" => alone(DEVICE, json!({"device": "hdev"})),
-        "macvlan" => alone(UPLINK, json!({"master": "up0", "mtu": 1400})),
+        "ipvlan" | "macvlan" => alone(UPLINK, json!({"master": "up0", "mtu": 1400})),
         "loopback" => (&[], json!({})),
         "portmap" => chained(json!({"runtimeConfig": {"portMappings": [
             {"hostPort": 8080, "containerPort": 80, "protocol": "tcp"},
@@ -152,6 +161,8 @@ fn request(plugin: &str, version: &str) -> (&'static [&'static str], Value) {
                 "net.ipv4.conf.IFNAME.log_martians": "1", "net/ipv6/conf/IFNAME/hop_limit": "33",
             },
         })),
+        "vlan" => alone(UPLINK, json!({"master": "up0", "vlanId": 4094, "mtu": 1400})),
+        "vrf" => chained(json!({"vrfname": "blue"})),
         other => panic!("no request for {other}: add one, so that it is compared with Go's"),
     }
 }

@@ -57,9 +57,13 @@ const DATA: &[&str] = &[
 /// Our own programs that tests execute, beside the test programs' folder.
 const OURS: &[&str] = &["podwire", "podwire-cni", "examples/hosts-file"];
 
-/// Go plugins of Debian sid that test programs named `vm_interop_` compare ours
-/// with.
-const PEERS: &[&str] = &["bridge", "dummy", "host-local", "ipvlan", "static", "vlan", "vrf"];
+/// Go plugins that test programs named `vm_interop_` compare ours with and take
+/// over from: the release, as `cargo xtask peers` names it, and its plugins. One
+/// named `bridge` is what tests know a release by.
+const PEERS: &[(&str, &[&str])] = &[
+    ("sid", &["bridge", "dummy", "host-local", "ipvlan", "static", "vlan", "vrf"]),
+    ("debian", &["bridge", "host-local", "ipvlan", "vlan", "vrf"]),
+];
 
 /// A merged /usr, as Debian has it.
 const LINKS: &[(&str, &str)] =
@@ -110,9 +114,13 @@ pub(super) fn write(kernel: &Kernel, tests: &[Test], place: &Path) -> Result<()>
     let release = kernel.modules.file_name().ok_or("modules without a release")?;
     tree.copy_below(&kernel.modules, &Path::new("/usr/lib/modules").join(release))?;
     add_tests(&mut tree, tests)?;
-    let is_beside_go = |test: &Test| test.program.display().to_string().contains("/vm_interop_");
-    if tests.iter().any(is_beside_go) {
+    let any_of =
+        |name: &str| tests.iter().any(|test| test.program.display().to_string().contains(name));
+    if any_of("/vm_interop_") {
         add_peers(&mut tree)?;
+    }
+    if any_of("/vm_memory") {
+        add_shipped(&mut tree)?;
     }
     tree.insert("vmtest/tests", Content::Text(guest::write_list(tests)));
     debug_assert_eq!(guest::LIST, "/vmtest/tests");
@@ -163,16 +171,28 @@ fn add_peers(tree: &mut Tree) -> Result<()> {
     let root = workspace::root();
     // Tests name the place from here.
     tree.folder(&root.join("crates/testkit").display().to_string());
-    for name in PEERS {
-        let program = workspace::peers().join("sid").join(name);
-        if !program.is_file() {
-            let shown = program.display();
-            return Err(format!("no {shown}; run `cargo xtask peers`").into());
+    for (release, names) in PEERS {
+        for name in *names {
+            let program = workspace::peers().join(release).join(name);
+            if !program.is_file() {
+                let shown = program.display();
+                return Err(format!("no {shown}; run `cargo xtask peers`").into());
+            }
+            tree.libraries(&program)?;
+            let place = root.join("target/peers").join(release).join(name);
+            tree.insert(&place.display().to_string(), Content::Copy(program));
         }
-        tree.libraries(&program)?;
-        let place = root.join("target/peers/sid").join(name);
-        tree.insert(&place.display().to_string(), Content::Copy(program));
     }
+    Ok(())
+}
+
+/// The plugins' program as it ships, which isn't the one that other tests run.
+fn add_shipped(tree: &mut Tree) -> Result<()> {
+    let program = workspace::dist().join("podwire-cni");
+    if !program.is_file() {
+        super::super::build::run(&[])?;
+    }
+    tree.insert(&program.display().to_string(), Content::Copy(program));
     Ok(())
 }
 
