@@ -28,6 +28,7 @@ pub mod differential;
 pub mod fixture;
 pub mod lab;
 mod libcni;
+pub mod memory;
 mod node;
 pub mod normal;
 pub mod pages;

@@ -44,6 +44,6 @@ pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};
 pub use kill::storage::{DiskFault, Spoiled};
 pub use peers::{GoPlugins, libcni_client};
-pub use plugin::Plugin;
+pub use plugin::{Plugin, Shipped};
 pub use state::HostState;
 pub use world::{Netns, World};

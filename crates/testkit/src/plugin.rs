@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use podwire_sys::process::{ChildSpec, run};
 
 use crate::command::{Output, PATIENCE};
+use crate::kill::census::{self, Census};
 use crate::kill::netlink::{Refusal, Refused, run_and_refuse};
 use crate::kill::storage::{DiskFault, Spoiled, run_and_spoil};
 use crate::kill::{self, Blow, Killed};
@@ -154,6 +155,12 @@ impl Plugin {
         run_and_spoil(self.as_command(), self.config.as_bytes(), number, fault)
     }
 
+    /// Runs it and counts what it asks of the kernel.
+    #[track_caller]
+    pub fn counted(self) -> (Census, Output) {
+        census::take(self.as_command(), self.config.as_bytes())
+    }
+
     fn as_command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -178,20 +185,44 @@ pub(crate) fn program_directory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("plugins-").tempdir_in(target_directory()).unwrap()
 }
 
+/// The program as it ships, static and stripped, under every plugin's name.
+#[derive(Debug)]
+pub struct Shipped {
+    directory: tempfile::TempDir,
+}
+
+impl Shipped {
+    /// What `cargo xtask build` has made.
+    #[track_caller]
+    #[allow(clippy::new_without_default)] // It has an effect.
+    pub fn new() -> Self {
+        let directory = program_directory();
+        let target = target_directory();
+        let program = target.parent().unwrap().join("dist").join(PROGRAM);
+        link(&program, directory.path(), "cargo xtask build");
+        Self { directory }
+    }
+
+    /// A call of the plugin of this type, with `CNI_PATH` set.
+    pub fn plugin(&self, name: &str) -> Plugin {
+        Plugin::at(self.directory.path().join(name)).search_in(&[self.directory.path()])
+    }
+}
+
 /// Puts the multi-call program into `directory` under every name, once.
 #[track_caller]
 pub(crate) fn link_program(directory: &Path) {
-    if directory.join(PROGRAM).exists() {
-        return;
+    if !directory.join(PROGRAM).exists() {
+        let program = target_directory().join(PROGRAM);
+        link(&program, directory, "cargo build -p podwire-plugins");
     }
-    let program = target_directory().join(PROGRAM);
-    assert!(
-        program.is_file(),
-        "{} is not built; run: cargo build -p podwire-plugins",
-        program.display()
-    );
+}
+
+#[track_caller]
+fn link(program: &Path, directory: &Path, how: &str) {
+    assert!(program.is_file(), "{} is not built; run: {how}", program.display());
     for name in NAMES.iter().chain([&PROGRAM]) {
-        std::fs::hard_link(&program, directory.join(name)).unwrap();
+        std::fs::hard_link(program, directory.join(name)).unwrap();
     }
 }
 
