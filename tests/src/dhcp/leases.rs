@@ -94,7 +94,8 @@ fn isc(text: &str) -> Vec<Lease> {
 /// A quoted string with octal escapes, as hexadecimal digits.
 fn hexadecimal(quoted: &str) -> String {
     let mut digits = String::new();
-    let mut rest = quoted.trim_matches('"').bytes().peekable();
+    let inside = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let mut rest = inside.unwrap_or(quoted).bytes().peekable();
     while let Some(byte) = rest.next() {
         let byte = match (byte, rest.peek()) {
             (b'\\', Some(b'0'..=b'7')) => {
