@@ -23,11 +23,14 @@ pub(super) struct Listener {
 #[derive(Debug)]
 struct Owned {
     path: PathBuf,
+    /// Where it lies until it is shown.
+    hidden: Option<PathBuf>,
     lock: Option<FileLock>,
 }
 
 impl Listener {
-    /// The socket that systemd passed, or a new one at `path`.
+    /// The socket that systemd passed, or a new one, which clients find at `path`
+    /// as soon as it is shown.
     ///
     /// # Errors
     /// For a person: another daemon lives there, or what the kernel said.
@@ -74,16 +77,27 @@ impl Listener {
                 Err(error) => return Err(at("asking who listens at", error)),
             },
         }
-        // Beside its place first: nobody finds it before it is complete.
+        // Beside its place first: nobody finds it before all else is ready.
         let temporary = beside(path, ".new");
         let _ = std::fs::remove_file(&temporary);
         let socket = UnixListener::bind(&temporary).map_err(|error| at("listening at", error))?;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&temporary, mode)
             .and_then(|()| socket.set_nonblocking(true))
-            .and_then(|()| std::fs::rename(&temporary, path))
             .map_err(|error| at("listening at", error))?;
-        Ok(Self { socket, owned: Some(Owned { path: path.to_owned(), lock: Some(lock) }) })
+        let owned = Owned { path: path.to_owned(), hidden: Some(temporary), lock: Some(lock) };
+        Ok(Self { socket, owned: Some(owned) })
+    }
+
+    /// Lets clients find the socket.
+    ///
+    /// # Errors
+    /// For a person: what the kernel said.
+    pub(super) fn show(&mut self) -> Result<(), String> {
+        let Some(owned) = &mut self.owned else { return Ok(()) };
+        let Some(hidden) = owned.hidden.take() else { return Ok(()) };
+        std::fs::rename(&hidden, &owned.path)
+            .map_err(|error| format!("listening at {}: {error}", owned.path.display()))
     }
 
     /// The next client that waits.
@@ -106,7 +120,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         if let Some(owned) = &mut self.owned {
             // What stays is taken over by the next daemon.
-            let _ = std::fs::remove_file(&owned.path);
+            let _ = std::fs::remove_file(owned.hidden.as_ref().unwrap_or(&owned.path));
             let _ = owned.lock.take().map(FileLock::remove);
         }
     }
@@ -126,7 +140,9 @@ mod tests {
     fn a_stale_socket_is_taken_over_and_a_live_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run/dhcp.sock");
-        let first = Listener::bind(&path).unwrap();
+        let mut first = Listener::bind(&path).unwrap();
+        assert!(!path.exists());
+        first.show().unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
         assert!(Listener::bind(&path).unwrap_err().contains("another DHCP daemon runs"));
@@ -138,7 +154,8 @@ mod tests {
         assert!(Listener::bind(&path).unwrap_err().contains("another daemon listens"));
         drop(other);
         assert!(path.exists());
-        let taken = Listener::bind(&path).unwrap();
+        let mut taken = Listener::bind(&path).unwrap();
+        taken.show().unwrap();
         UnixStream::connect(&path).unwrap();
         assert!(taken.accept().unwrap().is_some());
         assert!(taken.accept().unwrap().is_none());

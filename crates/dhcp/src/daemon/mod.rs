@@ -137,6 +137,7 @@ impl Daemon {
             next_number: 0,
         };
         daemon.resume()?;
+        daemon.listener.show()?;
         log::info!(
             "listening at {}, {} leases in {}",
             settings.socket.display(),
