@@ -11,7 +11,7 @@ use podwire_tests::crash::{
 };
 
 /// Kills of each verb: emulation is slow.
-const KILLS: usize = 12;
+const KILLS: usize = 8;
 
 fn kill(name: &str, feature: Feature) {
     let needs = || World::new().needs(feature);

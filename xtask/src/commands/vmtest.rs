@@ -31,8 +31,18 @@ struct Boot {
     parameters: &'static str,
     /// Which tests, as filters of cargo-nextest.
     tests: &'static [&'static str],
-    /// Whether CI may do without when the kernel can't be had.
-    optional: bool,
+    need: Need,
+}
+
+/// When a start belongs to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Always.
+    Always,
+    /// Always, but the run may do without when the kernel can't be had.
+    IfThere,
+    /// Only by its name: minutes in emulation.
+    OnRequest,
 }
 
 /// Tests that run everywhere and in the guest once more, since an older kernel
@@ -43,11 +53,11 @@ const AGAIN: &str = "package(podwire-netlink) & binary(/^(link|tc|nft_[a-z]+)$/)
     | binary(portmap) & test(/^traffic::/) \
     | binary(masquerade) & test(/^packets::/) \
     | binary(spoof_check) & test(/^frames::/) \
-    | binary(firewall) & test(/^isolation::/) \
+    | binary(firewall) & test(/^isolation::b110_isolated/) \
     | binary(bridge) & test(two_containers_and_the_host_talk_over_both_families)";
 
 /// Test programs that run only in the guest.
-const ONLY_HERE: &str = "binary(/^vm_/) - binary(/^vm_without_ipv6/)";
+const ONLY_HERE: &str = "binary(/^vm_/) - binary(/^vm_(without_ipv6|crash)/)";
 
 /// Every start, in order.
 const BOOTS: &[Boot] = &[
@@ -56,25 +66,32 @@ const BOOTS: &[Boot] = &[
         release: kernel::OLDER,
         parameters: "",
         tests: &[ONLY_HERE, AGAIN],
-        optional: false,
+        need: Need::Always,
     },
     Boot {
         name: "6.1-without-ipv6",
         release: kernel::OLDER,
         parameters: "ipv6.disable=1",
         tests: &["binary(/^vm_without_ipv6/)"],
-        optional: false,
+        need: Need::Always,
     },
     Boot {
         name: "6.12",
         release: kernel::NEWER,
         parameters: "",
-        tests: &["binary(/^vm_/) - binary(/^vm_without_ipv6/) - binary(/^vm_interop/)"],
-        optional: true,
+        tests: &["binary(/^vm_/) - binary(/^vm_(without_ipv6|crash|interop)/)"],
+        need: Need::IfThere,
+    },
+    Boot {
+        name: "6.1-crash",
+        release: kernel::OLDER,
+        parameters: "",
+        tests: &["binary(/^vm_crash/)"],
+        need: Need::OnRequest,
     },
 ];
 
-/// Runs the tests of every boot, or of one (`--kernel`), or only some tests
+/// Runs the tests of every ordinary boot, or of one (`--kernel`), or only some tests
 /// (`--filter`: a filter of cargo-nextest, or a part of a test's name).
 ///
 /// # Errors
@@ -92,8 +109,11 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Err("Debian's kernels for x86_64 are what the guest runs; this isn't one".into());
     }
-    let boots: Vec<&Boot> =
-        BOOTS.iter().filter(|boot| name.as_ref().is_none_or(|name| name == boot.name)).collect();
+    let is_meant = |boot: &&Boot| match &name {
+        Some(name) => name == boot.name,
+        None => boot.need != Need::OnRequest,
+    };
+    let boots: Vec<&Boot> = BOOTS.iter().filter(is_meant).collect();
     if boots.is_empty() {
         let names: Vec<&str> = BOOTS.iter().map(|boot| boot.name).collect();
         return Err(format!("--kernel is one of {}", names.join(", ")).into());
@@ -128,7 +148,7 @@ fn one(boot: &Boot, filter: Option<&str>, refresh: bool, asked_for: bool) -> Res
     let tests = selection::select(&filters)?;
     let kernel = match boot.release.fetch(refresh) {
         Ok(kernel) => kernel,
-        Err(error) if boot.optional && !asked_for => {
+        Err(error) if boot.need == Need::IfThere && !asked_for => {
             println!("  WARNING: kernel {} can't be had: {error}", boot.name);
             println!("  WARNING: NOTHING was tested on kernel {}", boot.name);
             return Ok(None);

@@ -114,13 +114,9 @@ pub(super) fn write(kernel: &Kernel, tests: &[Test], place: &Path) -> Result<()>
     let release = kernel.modules.file_name().ok_or("modules without a release")?;
     tree.copy_below(&kernel.modules, &Path::new("/usr/lib/modules").join(release))?;
     add_tests(&mut tree, tests)?;
-    let any_of =
-        |name: &str| tests.iter().any(|test| test.program.display().to_string().contains(name));
-    if any_of("/vm_interop_") {
+    let is_beside_go = |test: &Test| test.program.display().to_string().contains("/vm_interop_");
+    if tests.iter().any(is_beside_go) {
         add_peers(&mut tree)?;
-    }
-    if any_of("/vm_memory") {
-        add_shipped(&mut tree)?;
     }
     tree.insert("vmtest/tests", Content::Text(guest::write_list(tests)));
     debug_assert_eq!(guest::LIST, "/vmtest/tests");
@@ -183,16 +179,6 @@ fn add_peers(tree: &mut Tree) -> Result<()> {
             tree.insert(&place.display().to_string(), Content::Copy(program));
         }
     }
-    Ok(())
-}
-
-/// The plugins' program as it ships, which isn't the one that other tests run.
-fn add_shipped(tree: &mut Tree) -> Result<()> {
-    let program = workspace::dist().join("podwire-cni");
-    if !program.is_file() {
-        super::super::build::run(&[])?;
-    }
-    tree.insert(&program.display().to_string(), Content::Copy(program));
     Ok(())
 }
 
