@@ -18,7 +18,8 @@ pub fn peak_of_add(plugin: &'static str) -> u64 {
         for command in scenario.host {
             world.exec(&command.split(' ').collect::<Vec<_>>());
         }
-        let call = Shipped::new().plugin(plugin).command("ADD").container("c1");
+        let shipped = Shipped::new();
+        let call = shipped.plugin(plugin).command("ADD").container("c1");
         let call = call.netns(&container).ifname("eth0").config(scenario.config);
         let (census, output) = call.counted();
         output.success();
