@@ -18,7 +18,7 @@ use std::time::Instant;
 use self::kernel::Release;
 use self::machine::Outcome;
 use self::selection::Test;
-use super::{no_more, take_switch, take_value};
+use super::{build, no_more, take_switch, take_value};
 use crate::process::{cargo, run as run_process};
 use crate::{Result, workspace};
 
@@ -123,6 +123,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     });
     // What tests execute; they find it beside themselves.
     run_process(cargo().args(["build", "--workspace", "--bins", "--examples", "--quiet"]))?;
+    build::run(&[])?;
     let mut failed = Vec::new();
     for boot in boots {
         let started = Instant::now();

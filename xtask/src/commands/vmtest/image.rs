@@ -55,7 +55,11 @@ const DATA: &[&str] = &[
 ];
 
 /// Our own programs that tests execute, beside the test programs' folder.
-const OURS: &[&str] = &["podwire", "podwire-cni", "examples/hosts-file"];
+const OURS: &[&str] = &["podwire", "examples/hosts-file"];
+
+/// The plugins as they ship: several times quicker in emulation than what is built
+/// for debugging.
+const PLUGINS: &str = "podwire-cni";
 
 /// Go plugins that test programs named `vm_interop_` compare ours with and take
 /// over from: the release, as `cargo xtask peers` names it, and its plugins. One
@@ -158,6 +162,8 @@ fn add_tests(tree: &mut Tree, tests: &[Test]) -> Result<()> {
         tree.libraries(&program)?;
         tree.insert(&place, Content::Copy(small));
     }
+    let shipped = workspace::dist().join(PLUGINS);
+    tree.insert(&debug.join(PLUGINS).display().to_string(), Content::Copy(shipped));
     Ok(())
 }
 
