@@ -81,7 +81,10 @@ pub(super) fn routes(state: &mut HostState) {
             let table = text(&route, "table");
             let destination = text(&route, "dst");
             let automatic = ["fe80::/64", "ff00::/8", "multicast"].contains(&destination);
-            if table == "local" || automatic {
+            // In a domain's table such routes come when an address proved to be alone.
+            let own = destination.starts_with("fe80:")
+                && ["local", "anycast"].contains(&text(&route, "type"));
+            if table == "local" || automatic || own {
                 continue;
             }
             let table = if table.is_empty() { "main" } else { table };
