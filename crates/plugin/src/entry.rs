@@ -8,6 +8,7 @@ use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
 
 use crate::dispatch::dispatch;
 use crate::environment::Environment;
+use crate::logger::log_to_stderr;
 use crate::plugin::{Plugin, Registry};
 
 /// Runs the plugin on this process's variables and standard streams.
@@ -19,7 +20,7 @@ pub fn run(plugin: &'static dyn Plugin) -> ExitCode {
 /// `registry` run in-process when the delegate's executable is this very
 /// file.
 pub fn run_with(plugin: &'static dyn Plugin, registry: &'static Registry) -> ExitCode {
-    install_logger(plugin.description().name);
+    log_to_stderr(plugin.description().name);
     // The message of a panic becomes part of the log, not of the protocol.
     std::panic::set_hook(Box::new(|info| log::error!("{info}")));
     // A full file is an error that is answered, never the end in the middle of a change.
@@ -92,39 +93,4 @@ fn write_whole(mut bytes: &[u8]) -> std::io::Result<()> {
 fn input() -> Box<dyn Read> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() { Box::new(std::io::empty()) } else { Box::new(stdin) }
-}
-
-/// Log lines on standard error: `bridge: warning: ...`.
-struct Stderr {
-    plugin: &'static str,
-}
-
-impl log::Log for Stderr {
-    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() <= log::Level::Info
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        if !self.enabled(record.metadata()) {
-            return;
-        }
-        let level = match record.level() {
-            log::Level::Error => "error: ",
-            log::Level::Warn => "warning: ",
-            _ => "",
-        };
-        let line = format!("{}: {level}{}\n", self.plugin, record.args());
-        let _ = std::io::stderr().write_all(line.as_bytes());
-    }
-
-    fn flush(&self) {}
-}
-
-fn install_logger(plugin: &'static str) {
-    // One logger a process, made once at start; a second call (in a test)
-    // keeps the first.
-    let logger: &'static Stderr = Box::leak(Box::new(Stderr { plugin }));
-    if log::set_logger(logger).is_ok() {
-        log::set_max_level(log::LevelFilter::Info);
-    }
 }

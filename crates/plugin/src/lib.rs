@@ -53,6 +53,7 @@ mod entry;
 mod environment;
 mod inventory;
 mod lock;
+mod logger;
 mod owner;
 mod plugin;
 mod request;
@@ -69,6 +70,7 @@ pub use inventory::{
     Addresses, Belongs, Collection, Difference, Facts, Handles, Inventory, Made, Plan, Resource,
     Valid,
 };
+pub use logger::log_to_stderr;
 pub use owner::{OwnerMark, shorten};
 pub use plugin::{Description, Plugin, Registry, Role, lookup};
 pub use request::Request;

@@ -13,7 +13,6 @@ mod guest_port;
 mod interface;
 mod lease;
 mod listener;
-mod logger;
 mod poll;
 mod release;
 mod resume;
@@ -26,7 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use podwire_netlink::route::RouteSocket;
-use podwire_plugin::OwnerMark;
+use podwire_plugin::{OwnerMark, log_to_stderr};
 use podwire_sys::lock::FileLock;
 use podwire_sys::netns::NetNs;
 use podwire_sys::service::Signals;
@@ -71,7 +70,7 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    logger::install();
+    log_to_stderr("dhcp");
     match Daemon::start(&settings).and_then(|mut daemon| daemon.serve()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
