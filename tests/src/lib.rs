@@ -32,6 +32,7 @@ pub mod memory;
 mod node;
 pub mod normal;
 pub mod pages;
+mod proof;
 pub mod races;
 pub mod readiness;
 mod refusal;

@@ -2,29 +2,11 @@
 //! rows stand in `podwire_tests::check`, the page for people in `docs/check.md`.
 
 use podwire_tests::check::{prove, subjects};
+use podwire_tests::prove_each;
 
-/// A test for each plugin.
-macro_rules! plugins {
-    ($($name:ident: $plugin:literal;)*) => {
-        $(
-            /// B065: what later plugins changed is no difference, what others did is.
-            #[test]
-            fn $name() {
-                prove($plugin);
-            }
-        )*
-
-        #[test]
-        fn every_plugin_is_proven() {
-            let proven = [$($plugin),*];
-            for subject in subjects() {
-                assert!(proven.contains(&subject.plugin), "no test proves {}", subject.plugin);
-            }
-        }
-    };
-}
-
-plugins! {
+// B065: what later plugins changed is no difference, what others did is.
+prove_each! {
+    prove, subjects;
     b065_bandwidth: "bandwidth";
     b065_bridge: "bridge";
     b065_firewall: "firewall";

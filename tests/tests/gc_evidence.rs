@@ -2,28 +2,11 @@
 //! The rows stand in `podwire_tests::collection`, the page for people in `docs/gc.md`.
 
 use podwire_tests::collection::{prove, rows};
+use podwire_tests::prove_each;
 
-macro_rules! plugins {
-    ($($name:ident: $plugin:literal;)*) => {
-        $(
-            /// B119, B001: what no valid attachment has goes, whatever is left of it.
-            #[test]
-            fn $name() {
-                prove($plugin);
-            }
-        )*
-
-        #[test]
-        fn every_plugin_is_proven() {
-            let proven = [$($plugin),*];
-            for row in rows() {
-                assert!(proven.contains(&row.plugin), "no test proves {}", row.plugin);
-            }
-        }
-    };
-}
-
-plugins! {
+// B119, B001: what no valid attachment has goes, whatever is left of it.
+prove_each! {
+    prove, rows;
     b119_bandwidth: "bandwidth";
     b119_bridge: "bridge";
     b119_firewall: "firewall";

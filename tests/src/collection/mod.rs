@@ -37,6 +37,29 @@ pub struct Row {
     pub namespace: Namespace,
 }
 
+impl Row {
+    /// What rows have in common: the object goes when the namespace is gone.
+    fn of(
+        maker: Maker,
+        plugin: &'static str,
+        object: &'static str,
+        chain: fn(&str) -> Vec<Value>,
+    ) -> Self {
+        Self {
+            plugin,
+            maker,
+            object,
+            place: "",
+            evidence: "",
+            fate: Fate::Removed,
+            chain,
+            prepare: "",
+            words: &[],
+            namespace: Namespace::Gone,
+        }
+    }
+}
+
 /// Whose plugins made an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {

@@ -12,20 +12,20 @@ pub(super) fn rows() -> Vec<Row> {
             evidence: "container and interface stand in the file; one that names only a \
                 container stays while any interface of it is valid",
             words: &["file /var/lib/cni/networks/n/10."],
-            ..go(Maker::Debian, "host-local", "reservation", bridge)
+            ..Row::of(Maker::Debian, "host-local", "reservation", bridge)
         },
         Row {
             place: "`nat POSTROUTING`, chain `CNI-<24 digits>`; legacy xtables alike",
             evidence: "the rule's comment names network and container, and the chain's name \
                 follows from them",
             words: &["nft", "ip nat", "CNI-"],
-            ..go(Maker::Debian, "bridge", "masquerading (iptables)", bridge)
+            ..Row::of(Maker::Debian, "bridge", "masquerading (iptables)", bridge)
         },
         Row {
             place: "`inet cni_plugins_masquerade`, chain `masq_checks`",
             evidence: "the rule's comment is the owner mark, which Podwire makes alike",
             words: &["nft rule inet cni_plugins_masquerade masq_checks"],
-            ..go(Maker::Sid, "bridge", "masquerading (nftables)", |_| {
+            ..Row::of(Maker::Sid, "bridge", "masquerading (nftables)", |_| {
                 let mut config = bridge("").remove(0);
                 config["ipMasqBackend"] = json!("nftables");
                 vec![config]
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
             evidence: "the chain is no valid attachment's, its rule names host interfaces, and \
                 none of them exists",
             words: &["nft", "bridge nat", "cni-br-iface-"],
-            ..go(Maker::Sid, "bridge", "check of a port's source address", |_| {
+            ..Row::of(Maker::Sid, "bridge", "check of a port's source address", |_| {
                 let mut config = bridge("").remove(0);
                 config["macspoofchk"] = json!(true);
                 config["ipMasq"] = json!(false);
@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
             fate: Fate::Reported(&["br0", "no owner"]),
             words: &["link veth"],
             namespace: Namespace::Kept,
-            ..go(Maker::Sid, "bridge", "host end of a pair", |_| {
+            ..Row::of(Maker::Sid, "bridge", "host end of a pair", |_| {
                 let mut config = bridge("").remove(0);
                 config["ipMasq"] = json!(false);
                 vec![config]
@@ -61,7 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
             evidence: "the entry rule's comment names network and container, and the chain's \
                 name follows from them",
             words: &["nft", "ip nat", "CNI-DN-"],
-            ..go(Maker::Debian, "portmap", "port mapping (iptables)", mapped)
+            ..Row::of(Maker::Debian, "portmap", "port mapping (iptables)", mapped)
         },
         Row {
             place: "`ip`, `ip6 cni_hostport`",
@@ -69,7 +69,7 @@ pub(super) fn rows() -> Vec<Row> {
                 network. They go by its DEL",
             fate: Fate::Reported(&["cni_hostport", "container dead"]),
             words: &["nft rule ip cni_hostport hostports"],
-            ..go(Maker::Sid, "portmap", "port mapping (nftables)", |id| {
+            ..Row::of(Maker::Sid, "portmap", "port mapping (nftables)", |id| {
                 let mut chain = mapped(id);
                 chain[1]["backend"] = json!("nftables");
                 chain
@@ -81,7 +81,7 @@ pub(super) fn rows() -> Vec<Row> {
                 or when the address is another container's",
             fate: Fate::Reported(&["CNI-FORWARD", "no owner"]),
             words: &["nft rule ip filter CNI-FORWARD", "10.1.0."],
-            ..go(Maker::Debian, "firewall", "rules for an address", |_| {
+            ..Row::of(Maker::Debian, "firewall", "rules for an address", |_| {
                 vec![bridge("").remove(0), json!({"type": "firewall", "backend": "iptables"})]
             })
         },
@@ -90,7 +90,7 @@ pub(super) fn rows() -> Vec<Row> {
             evidence: "it is no valid container's of this network, it shapes, and no interface \
                 of the host sends anything to it",
             words: &["link bwp"],
-            ..go(Maker::Sid, "bandwidth", "interface that limits what is sent (ifb)", |_| {
+            ..Row::of(Maker::Sid, "bandwidth", "interface that limits what is sent (ifb)", |_| {
                 vec![
                     bridge("").remove(0),
                     json!({"type": "bandwidth",
@@ -106,7 +106,7 @@ pub(super) fn rows() -> Vec<Row> {
             fate: Fate::Reported(&["/var/lib/cni/tuning", "no network"]),
             words: &["file /var/lib/cni/tuning/", "mtu"],
             prepare: "mkdir -p /var/lib/cni/tuning",
-            ..go(Maker::Sid, "tuning", "original attributes of an interface", |_| {
+            ..Row::of(Maker::Sid, "tuning", "original attributes of an interface", |_| {
                 vec![
                     bridge("").remove(0),
                     json!({"type": "tuning", "mtu": 1300,
@@ -115,27 +115,6 @@ pub(super) fn rows() -> Vec<Row> {
             })
         },
     ]
-}
-
-/// The common part of a row.
-fn go(
-    maker: Maker,
-    plugin: &'static str,
-    object: &'static str,
-    chain: fn(&str) -> Vec<Value>,
-) -> Row {
-    Row {
-        plugin,
-        maker,
-        object,
-        place: "",
-        evidence: "",
-        fate: Fate::Removed,
-        chain,
-        prepare: "",
-        words: &[],
-        namespace: Namespace::Gone,
-    }
 }
 
 fn bridge(_: &str) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fate, Maker, Namespace, Row};
+use super::{Maker, Namespace, Row};
 
 const MARK: &str = "owner mark: hashes of the network, and of container and interface";
 
@@ -148,18 +148,7 @@ pub(super) const UPLINK: &str = "ip link add up0 type veth peer name far0
 
 /// The common part of a row.
 fn ours(plugin: &'static str, object: &'static str, chain: fn(&str) -> Vec<Value>) -> Row {
-    Row {
-        plugin,
-        maker: Maker::Podwire,
-        object,
-        place: "",
-        evidence: "",
-        fate: Fate::Removed,
-        chain,
-        prepare: "",
-        words: &[],
-        namespace: Namespace::Gone,
-    }
+    Row::of(Maker::Podwire, plugin, object, chain)
 }
 
 fn bridge(_: &str) -> Vec<Value> {
