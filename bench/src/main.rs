@@ -20,9 +20,10 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome {
-    let options = Options::parse(std::env::args().skip(1))?;
+    let mut options = Options::parse(std::env::args().skip(1))?;
     let machine = Machine::look(&options);
     let world = World::new();
+    options.programs.enter(&world)?;
     let mut bench = Bench::new(&world, &options);
     sections::run(&mut bench)?;
     let report = &bench.report;

@@ -2,6 +2,11 @@
 
 use std::path::PathBuf;
 
+use podwire_sys::mount;
+use podwire_testkit::World;
+
+use crate::Outcome;
+
 /// One implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
@@ -65,6 +70,26 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// Lets the plugins and the peers appear in the world, at a path that is the same
+    /// wherever the checkout lies: each folder above a program is one that a plugin
+    /// opens, which would show in the counts.
+    ///
+    /// # Errors
+    /// They can't be mounted there.
+    pub fn enter(&mut self, world: &World) -> Outcome {
+        let appear = |directory: &mut PathBuf, name: &str| {
+            let place = world.path(name);
+            let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", place.display());
+            std::fs::create_dir(&place).map_err(|error| failed(&error))?;
+            let real = directory.canonicalize().map_err(|error| failed(&error))?;
+            mount::bind(&real, &place).map_err(|error| failed(&error))?;
+            *directory = place;
+            Ok::<_, String>(())
+        };
+        appear(&mut self.plugins, "plugins")?;
+        self.peers.as_mut().map_or(Ok(()), |peers| appear(peers, "peers"))
+    }
+
     /// The directory of a subject's plugins; the floor has none.
     pub fn plugins(&self, subject: Subject) -> Option<PathBuf> {
         match subject {

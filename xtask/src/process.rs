@@ -41,6 +41,29 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Err(format!("{} failed: {status}", shown(command)).into())
 }
 
+/// Runs a command with its output shown, except for its standard error, which is
+/// taken to be what the failure is about.
+///
+/// # Errors
+/// When it can't be started or fails; carries its standard error.
+pub(crate) fn run_for_its_errors(command: &mut Command) -> Result<()> {
+    println!("  $ {}", shown(command));
+    let output = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| format!("can't start {}: {error}", shown(command)))?;
+    let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() {
+        if !errors.is_empty() {
+            eprintln!("{errors}");
+        }
+        return Ok(());
+    }
+    Err(format!("{} failed: {}: {errors}", shown(command), output.status).into())
+}
+
 /// Runs a command and returns its standard output.
 ///
 /// # Errors

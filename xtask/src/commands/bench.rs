@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: ours, Go's and the kernel's floor side by side.
 
 use super::{build, install, peers, take_switch, take_value};
-use crate::process::{cargo, command, run as run_process};
+use crate::process::{cargo, command, run as run_process, run_for_its_errors};
 use crate::{Result, workspace};
 
 /// Builds what ships, the floor and the runner, then measures.
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     if report {
         runner.arg("--report").arg(workspace::root().join("docs"));
     }
-    let outcome = run_process(runner.args(passed_on));
+    let outcome = run_for_its_errors(runner.args(passed_on));
     std::fs::remove_dir_all(&disk)?;
     outcome
 }

@@ -91,3 +91,16 @@ fn every_folder_is_named_once() {
     assert_eq!(unique, folders);
     assert!(matches!(tree().entries["usr/lib/podwire/cni/bridge"], Entry::Link { .. }));
 }
+
+#[test]
+fn a_folder_comes_with_those_below_it() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("plots/old")).unwrap();
+    for name in ["page.md", "plots/a.svg", "plots/old/b.svg"] {
+        std::fs::write(folder.path().join(name), name).unwrap();
+    }
+    let mut tree = Tree::default();
+    tree.folder("docs", folder.path()).unwrap();
+    let names: Vec<_> = tree.entries.keys().map(String::as_str).collect();
+    assert_eq!(names, ["docs/page.md", "docs/plots/a.svg", "docs/plots/old/b.svg"]);
+}

@@ -60,12 +60,22 @@ impl Tree {
             let path = format!("usr/share/doc/podwire/{page}");
             tree.file(&path, 0o644, std::fs::read(root.join(page))?);
         }
-        for page in std::fs::read_dir(root.join("docs"))? {
-            let page = page?;
-            let path = format!("usr/share/doc/podwire/docs/{}", page.file_name().to_string_lossy());
-            tree.file(&path, 0o644, std::fs::read(page.path())?);
-        }
+        tree.folder("usr/share/doc/podwire/docs", &root.join("docs"))?;
         Ok(tree)
+    }
+
+    /// Everything in a folder, and in those below it.
+    pub(super) fn folder(&mut self, to: &str, from: &Path) -> Result<()> {
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            let path = format!("{to}/{}", entry.file_name().to_string_lossy());
+            if entry.file_type()?.is_dir() {
+                self.folder(&path, &entry.path())?;
+            } else {
+                self.file(&path, 0o644, std::fs::read(entry.path())?);
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn file(&mut self, path: &str, mode: u32, bytes: Vec<u8>) {
