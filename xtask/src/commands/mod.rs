@@ -8,6 +8,7 @@ mod demo;
 mod docs;
 mod fuzz;
 mod install;
+mod interop;
 mod package;
 mod peers;
 mod races;
@@ -61,6 +62,11 @@ pub(crate) const ALL: &[Command] = &[
         name: "peers",
         about: "fetch the Go plugins and build the Go client that tests compare with; --refresh",
         run: peers::run,
+    },
+    Command {
+        name: "interop",
+        about: "under the runtimes that people have, and beside the Go plugins; --filter TEST",
+        run: interop::run,
     },
     Command { name: "build", about: "static programs in target/dist", run: build::run },
     Command {

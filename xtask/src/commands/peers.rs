@@ -1,16 +1,20 @@
-//! `cargo xtask peers`: the Go programs that tests compare with.
+//! `cargo xtask peers`: the Go programs that tests compare with and run under.
 //!
 //! - `debian/`: the plugins of this machine's own release (spec up to 1.0.0);
 //! - `sid/`: the newest that Debian has (spec 1.1.0), taken as they come;
+//! - `containerd/`: sid's containerd, for which this release's own is too old;
 //! - `libcni-client`: a runtime on the real libcni, built here from
 //!   `tests/peers/libcni-client/main.go`.
 //!
 //! What can't be had is an error: a comparison that was left out would look
 //! like one that passed.
 
+mod sid;
+
 use std::path::{Path, PathBuf};
 
-use super::setup::{apt_get, fetch_wheel, make_executable};
+use self::sid::Unpacked;
+use super::setup::{fetch_wheel, make_executable};
 use super::{no_more, take_switch};
 use crate::process::{command, output, retried, run as run_process};
 use crate::{Result, workspace};
@@ -18,8 +22,9 @@ use crate::{Result, workspace};
 /// Where Debian puts the Go plugins.
 const PLUGINS: &str = "usr/lib/cni";
 
-/// What is taken from sid: the plugins, and the sources of libcni.
-const FROM_SID: &[&str] = &["containernetworking-plugins", "golang-github-appc-cni-dev"];
+/// Runtimes of this machine's own release, which tests start in namespaces of
+/// their own; each tells its version when asked.
+const RUNTIMES: &[&str] = &["containerd", "runc"];
 
 /// Fetches what is missing. `--refresh` fetches all of it again.
 ///
@@ -37,14 +42,18 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     lock.lock()?;
     let peers = peers.canonicalize()?;
     if refresh {
-        for stamp in ["debian.stamp", "sid.stamp", "go.stamp", "libcni-client.stamp"] {
+        for stamp in
+            ["debian.stamp", "sid.stamp", "go.stamp", "libcni-client.stamp", "containerd.stamp"]
+        {
             let _ = std::fs::remove_file(peers.join(stamp));
         }
     }
     debian(&peers)?;
-    sid(&peers)?;
+    plugins_of_sid(&peers)?;
+    containerd_of_sid(&peers)?;
     go(&peers)?;
-    client(&peers)
+    client(&peers)?;
+    runtimes()
 }
 
 /// Copies the plugins of this release to a folder of their own, where no
@@ -68,78 +77,47 @@ fn debian(peers: &Path) -> Result<()> {
     report(peers, "debian", &version)
 }
 
-/// Takes packages of sid from the mirror that this machine already uses,
-/// with package lists of our own: the system's sources stay as they are.
-fn sid(peers: &Path) -> Result<()> {
+/// The newest plugins, and the sources that the Go client is built on.
+fn plugins_of_sid(peers: &Path) -> Result<()> {
     if let Ok(versions) = std::fs::read_to_string(peers.join("sid.stamp")) {
         return report(peers, "sid", &versions);
     }
-    let apt = peers.join("apt");
-    std::fs::create_dir_all(apt.join("lists/partial"))?;
-    let sources = apt.join("sid.list");
-    std::fs::write(&sources, format!("deb [signed-by={KEYRING}] {} sid main\n", mirror()?))?;
-    let options = [
-        format!("Dir::Etc::sourcelist={}", sources.display()),
-        "Dir::Etc::sourceparts=-".to_owned(),
-        format!("Dir::State::lists={}", apt.join("lists").display()),
-        "APT::Get::List-Cleanup=0".to_owned(),
-        // Only the index of packages is wanted.
-        "Acquire::Languages=none".to_owned(),
-        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
-        "APT::Sandbox::User=root".to_owned(),
-    ];
-    let apt_with_options = || {
-        let mut apt_get = apt_get();
-        apt_get.arg("-qq").current_dir(&apt);
-        for option in &options {
-            apt_get.args(["-o", option]);
-        }
-        apt_get
-    };
-    retried("fetching sid's packages", || {
-        run_process(apt_with_options().arg("update"))?;
-        run_process(apt_with_options().arg("download").args(FROM_SID))
-    })?;
-
-    let unpacked = fresh_folder(peers, "sid-unpacked")?;
-    let mut versions = Vec::new();
-    for entry in std::fs::read_dir(&apt)? {
-        let package = entry?.path();
-        if package.extension().is_none_or(|extension| extension != "deb") {
-            continue;
-        }
-        run_process(command("dpkg").arg("-x").args([&package, &unpacked]))?;
-        let field = |name: &str| output(command("dpkg").arg("-f").arg(&package).arg(name));
-        versions.push(format!("{} {}", field("Package")?.trim(), field("Version")?.trim()));
-        std::fs::remove_file(&package)?;
-    }
-    versions.sort();
-    let versions = versions.join(", ");
-    let gocode = unpacked.join("usr/share/gocode");
-    take_place(&gocode, &peers.join("gocode"))?;
-    take_place(&unpacked.join(PLUGINS), &peers.join("sid"))?;
-    std::fs::remove_dir_all(&unpacked)?;
+    let Unpacked { folder, versions } =
+        sid::unpack(peers, &["containernetworking-plugins", "golang-github-appc-cni-dev"])?;
+    take_place(&folder.join("usr/share/gocode"), &peers.join("gocode"))?;
+    take_place(&folder.join(PLUGINS), &peers.join("sid"))?;
+    std::fs::remove_dir_all(&folder)?;
     stamp(peers, "sid", &versions)?;
     report(peers, "sid", &versions)
 }
 
-/// The key that Debian signs every suite with, unstable included.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// The newest containerd; it runs beside this machine's own.
+fn containerd_of_sid(peers: &Path) -> Result<()> {
+    let place = peers.join("containerd");
+    if !peers.join("containerd.stamp").is_file() {
+        let Unpacked { folder, versions } = sid::unpack(peers, &["containerd"])?;
+        take_place(&folder.join("usr/bin"), &place)?;
+        std::fs::remove_dir_all(&folder)?;
+        stamp(peers, "containerd", &versions)?;
+    }
+    println!("  containerd: {}", version(&place.join("containerd"))?);
+    Ok(())
+}
 
-/// The mirror of the archive that this machine's own configuration names.
-fn mirror() -> Result<String> {
-    let release = std::fs::read_to_string("/etc/os-release")?;
-    let codename = release
-        .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
-        .ok_or("/etc/os-release names no release: not Debian?")?;
-    let targets =
-        output(command("apt-get").args(["indextargets", "--format", "$(CODENAME) $(REPO_URI)"]))?;
-    targets
-        .lines()
-        .find_map(|line| line.strip_prefix(codename)?.strip_prefix(' '))
-        .map(str::to_owned)
-        .ok_or_else(|| format!("apt's configuration names no mirror of {codename}").into())
+/// The runtimes that were installed by `setup`.
+fn runtimes() -> Result<()> {
+    for program in RUNTIMES {
+        let found = version(Path::new(program))
+            .map_err(|error| format!("run `cargo xtask setup` first: {error}"))?;
+        println!("  {program}: {found}");
+    }
+    Ok(())
+}
+
+/// The first line of what a program says of itself.
+fn version(program: &Path) -> Result<String> {
+    let said = output(command(&program.to_string_lossy()).arg("--version"))?;
+    Ok(said.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Unpacks a Go toolchain; Debian's own is too old for sid's sources.

@@ -15,6 +15,7 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 const SERVICES: &[(&str, &str)] = &[
     ("kea-dhcp4-server", "kea-dhcp4-server.service"),
     ("isc-dhcp-server", "isc-dhcp-server.service"),
+    ("containerd", "containerd.service"),
 ];
 
 /// Installs packages by `install` so that none of their services starts, now or
