@@ -15,7 +15,8 @@ use crate::exec::Failure;
 use crate::load::Network;
 use crate::runtime::Runtime;
 
-/// How long a plugin may think about its own version.
+/// How long a plugin may think about its own version, if the caller has not less
+/// time.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// What one plugin says of itself.
@@ -56,7 +57,8 @@ impl Runtime {
         index: usize,
         plugin: &PluginType,
     ) -> Result<VersionInfo, RuntimeError> {
-        let limit = TIME_LIMIT.min(self.deadlines.plugin);
+        let deadlines = &self.deadlines;
+        let limit = TIME_LIMIT.min(deadlines.plugin).min(deadlines.operation);
         let chain = Chain {
             runtime: self,
             list: network.list(),
