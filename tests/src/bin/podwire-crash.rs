@@ -1,7 +1,7 @@
 //! `cargo xtask crash`: kills every chain and the runtime at every system call.
 //!
 //! ```text
-//! podwire-crash [--full] [--only TEXT] [--kills N] [--page FILE]
+//! podwire-crash [--full] [--only TEXT] [--kills N] [--threads N] [--page FILE]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr)] // It talks to a person.
 
@@ -12,10 +12,11 @@ use podwire_tests::crash::{
     Command, Density, Job, Subject, Tally, Verb, all, of_the_command, page, run_all_watched, table,
 };
 
-const USAGE: &str = "podwire-crash [--full] [--only TEXT] [--kills N] [--page FILE]";
+const USAGE: &str = "podwire-crash [--full] [--only TEXT] [--kills N] [--threads N] [--page FILE]";
 
 fn main() -> ExitCode {
     let (mut density, mut only, mut page_file) = (Density::Every, String::new(), None);
+    let mut threads = available_parallelism().map_or(1, usize::from);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match (argument.as_str(), arguments.len()) {
@@ -25,6 +26,10 @@ fn main() -> ExitCode {
             ("--kills", 1..) => match arguments.next().unwrap_or_default().parse() {
                 Ok(kills) => density = Density::Spread(kills),
                 Err(error) => return usage(&format!("--kills: {error}")),
+            },
+            ("--threads", 1..) => match arguments.next().unwrap_or_default().parse() {
+                Ok(number) => threads = usize::max(number, 1),
+                Err(error) => return usage(&format!("--threads: {error}")),
             },
             (other, _) => return usage(&format!("unknown argument {other:?}")),
         }
@@ -45,7 +50,6 @@ fn main() -> ExitCode {
         let (name, verb) = (&tally.subject, tally.verb.as_str());
         eprintln!("{name} {verb}: {} kills, {} leaks", tally.tried, tally.faults.len());
     };
-    let threads = available_parallelism().map_or(1, usize::from);
     let tallies = run_all_watched(&jobs, threads, &tell);
     print!("{}", table(&tallies));
     if let Some(file) = page_file
