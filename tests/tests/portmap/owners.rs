@@ -1,8 +1,9 @@
 //! One owner for a port, from ADD to DEL and garbage collection.
 
+use podwire_testkit::probe::TcpEcho;
 use serde_json::json;
 
-use crate::lab::{HOST, Lab, tcp, tcp_refused, tcp_seen};
+use crate::lab::{HOST, Lab, ip, tcp, tcp_refused, tcp_seen};
 
 #[test]
 fn b035_a_live_holder_is_named_and_keeps_its_port() {
@@ -99,6 +100,109 @@ fn the_second_network_of_a_container_leaves_the_ports_with_the_first() {
     assert!(!lab.mentions("more/c1"), "{}", lab.ruleset());
     tcp_seen(&lab.outside, HOST[0], 8080);
     lab.portmap("CHECK", &c1, &on("pods")).run().success();
+}
+
+/// As after `podman network disconnect` of the first network, or the collection of
+/// it: the port goes on to the next that asked for it, and comes back to nobody.
+#[test]
+fn the_next_network_of_a_container_takes_over_the_ports_of_the_first() {
+    let lab = Lab::new();
+    let (c1, stranger) = (lab.container("c1", 11), lab.container("c2", 12));
+    let on = |network: &str, address: &str, more: bool| {
+        let mut mappings = json!([
+            {"hostPort": 8080, "containerPort": 80, "protocol": "tcp"},
+            {"hostPort": 8081, "containerPort": 80, "protocol": "tcp", "hostIP": HOST[0]},
+        ]);
+        if more {
+            mappings.as_array_mut().unwrap().extend(tcp(9090, 80).as_array().unwrap().clone());
+        }
+        json!({
+            "name": network,
+            "runtimeConfig": {"portMappings": mappings},
+            "prevResult": {
+                "cniVersion": "1.0.0",
+                "interfaces": [{"name": "eth0", "sandbox": c1.netns.path()}],
+                "ips": [{"address": address, "interface": 0}]
+            },
+        })
+    };
+    let [first, second, third] = [
+        on("first", "10.1.0.11/24", true),
+        on("second", "10.1.0.77/24", false),
+        on("third", "10.1.0.78/24", true),
+    ];
+    for address in ["10.1.0.77/24", "10.1.0.78/24"] {
+        c1.netns.exec(&["ip", "addr", "add", address, "dev", "eth0"]);
+    }
+    let _servers: Vec<_> = ["10.1.0.11", "10.1.0.77", "10.1.0.78"]
+        .map(|address| TcpEcho::start(&c1.netns, (ip(address), 80)))
+        .into();
+    // Whose the one element for a port is.
+    let holders = |port: u16| -> Vec<String> {
+        let ruleset = lab.ruleset();
+        let elements = ruleset.split([',', '{', '}']).filter(|text| {
+            text.contains(&format!("tcp . {port} comment")) && text.contains(" : 10.1.0.")
+        });
+        let comments = elements.filter_map(|text| text.split('"').nth(1)?.split(' ').nth(1));
+        comments.map(str::to_owned).collect()
+    };
+
+    for config in [&first, &second, &third, &first] {
+        lab.portmap("ADD", &c1, config).run().success();
+    }
+    assert_eq!(holders(8080), ["first/c1/eth0"], "{}", lab.ruleset());
+    lab.portmap("DEL", &c1, &first).run().success();
+    assert_eq!(holders(8080), ["second/c1/eth0"], "{}", lab.ruleset());
+    assert_eq!(holders(8081), ["second/c1/eth0"], "{}", lab.ruleset());
+    assert_eq!(holders(9090), ["third/c1/eth0"], "{}", lab.ruleset());
+    for port in [8080, 8081, 9090] {
+        tcp_seen(&lab.outside, HOST[0], port);
+    }
+    for config in [&second, &third] {
+        lab.portmap("CHECK", &c1, config).run().success();
+    }
+    let error = lab.add(&stranger, &tcp(8080, 80)).error(101);
+    assert!(error["msg"].to_string().contains("second/c1/eth0"), "{error}");
+
+    // The first comes back behind them, and its DEL harms nobody.
+    lab.portmap("ADD", &c1, &first).run().success();
+    lab.portmap("DEL", &c1, &first).run().success();
+    let collect = json!({
+        "cniVersion": "1.1.0", "name": "second", "type": "portmap",
+        "cni.dev/valid-attachments": []
+    });
+    lab.world.plugin("portmap").command("GC").config(collect).run().success();
+    assert_eq!(holders(8080), ["third/c1/eth0"], "{}", lab.ruleset());
+    for port in [8080, 8081, 9090] {
+        tcp_seen(&lab.outside, HOST[0], port);
+    }
+    lab.portmap("CHECK", &c1, &third).run().success();
+    lab.portmap("DEL", &c1, &third).run().success();
+    assert!(!lab.mentions("c1/eth0") && !lab.mentions("8080"), "{}", lab.ruleset());
+    lab.add(&stranger, &tcp(8080, 80)).success();
+}
+
+/// An ADD again with fewer mappings lets go of the rest.
+#[test]
+fn a_port_that_its_holder_wants_no_more_goes_to_the_containers_next_network() {
+    let lab = Lab::new();
+    let c1 = lab.container("c1", 11);
+    let _servers = c1.tcp(80);
+    let on = |network: &str, port: u16| json!({"name": network, "runtimeConfig": {"portMappings": tcp(port, 80)}});
+    lab.portmap("ADD", &c1, &on("first", 8080)).run().success();
+    lab.portmap("ADD", &c1, &on("second", 8080)).run().success();
+    lab.portmap("ADD", &c1, &on("first", 9090)).run().success();
+    for port in [8080, 9090] {
+        tcp_seen(&lab.outside, HOST[0], port);
+        tcp_seen(&lab.outside, HOST[1], port);
+    }
+    lab.portmap("CHECK", &c1, &on("first", 9090)).run().success();
+    lab.portmap("CHECK", &c1, &on("second", 8080)).run().success();
+    lab.portmap("DEL", &c1, &on("second", 8080)).run().success();
+    tcp_refused(&lab.outside, HOST[0], 8080);
+    tcp_seen(&lab.outside, HOST[0], 9090);
+    lab.portmap("DEL", &c1, &on("first", 9090)).run().success();
+    assert!(!lab.mentions("c1/eth0"), "{}", lab.ruleset());
 }
 
 #[test]

@@ -8,6 +8,7 @@ use podwire_plugin::OwnerMark;
 use podwire_resources::nft::{owner_of, owners};
 
 use super::forwarding::{Forwarding, Held};
+use super::heirs;
 use super::layout::{self, HOSTPORTS, Scope};
 use super::set_mark::{self, Again};
 use super::structure::Structure;
@@ -31,7 +32,8 @@ impl Departure {
     /// Adds the removal of the owner's elements and rules to a batch. Nothing is
     /// added when there is nothing, and an element is only taken if its comment
     /// names the owner: the port may have gone to somebody else since (B035,
-    /// B020). `successor` is what the same batch makes for the owner anew.
+    /// B020). Ports that another attachment of the container wants go on to it.
+    /// `successor` is what the same batch makes for the owner anew.
     pub(super) fn owner(
         &mut self,
         socket: &mut NftSocket,
@@ -42,7 +44,15 @@ impl Departure {
         let id = layout::table(self.version);
         let Some(record) = owners::read(socket, id, owner)? else { return Ok(None) };
         let held = Held::read(&record, owner);
-        self.elements(socket, batch, owner, &held)?;
+        let leaving = self.elements(socket, batch, owner, &held)?;
+        if !held.heirs.is_empty() {
+            let kept = successor.map(Forwarding::entries).unwrap_or_default();
+            let is_kept = |(map, key): &(String, Element)| {
+                kept.iter().any(|entry| entry.map == *map && entry.element.key == key.key)
+            };
+            let leaving: Vec<_> = leaving.into_iter().filter(|one| !is_kept(one)).collect();
+            heirs::hand_over(socket, batch, self.version, &held, &leaving)?;
+        }
         batch.delete_elements(id.set(owners::NAME), &record.entries);
         let entries = u32::try_from(record.entries.len()).unwrap_or(u32::MAX);
         self.leaving.insert(held.scope.chain(), entries);
@@ -57,13 +67,14 @@ impl Departure {
         Ok(Some(held))
     }
 
+    /// Returns the maps and keys that go.
     fn elements(
         &mut self,
         socket: &mut NftSocket,
         batch: &mut Batch,
         owner: &OwnerMark,
         held: &Held,
-    ) -> Result<(), NetlinkError> {
+    ) -> Result<Vec<(String, Element)>, NetlinkError> {
         let id = layout::table(self.version);
         let mut keys = held.keys();
         keys.sort_by(|one, other| (&one.0, &one.1.key).cmp(&(&other.0, &other.1.key)));
@@ -81,7 +92,7 @@ impl Departure {
                 batch.delete_elements(id.set(map), group.iter().map(|(_, key)| key));
             }
         }
-        Ok(())
+        Ok(own)
     }
 
     /// Adds the removal of an element to a batch, whoever's it is.

@@ -145,10 +145,10 @@ impl Forwarding {
 
     /// The entries of the owners map, each of which counts for the chain that
     /// the attachment relies on.
-    pub(super) fn record(&self, link: Option<u32>) -> Vec<Element> {
-        let entries = owners::entries(&self.owner, &self.words(link));
-        let counted = |entry: Element| entry.with_verdict(Verdict::goto(self.scope.chain()));
-        entries.into_iter().map(counted).collect()
+    pub(super) fn record(&self, link: Option<u32>, heirs: &[OwnerMark]) -> Vec<Element> {
+        let mut words = self.words(link);
+        words.extend(heirs.iter().map(heir_word));
+        record_entries(&self.owner, &words, self.scope)
     }
 
     /// Whether it relies on a chain that goes when nobody does.
@@ -181,11 +181,23 @@ impl Forwarding {
     }
 }
 
+/// The entries of the owners map that say these words.
+pub(super) fn record_entries(owner: &OwnerMark, words: &[String], scope: Scope) -> Vec<Element> {
+    let entries = owners::entries(owner, words);
+    entries.into_iter().map(|entry| entry.with_verdict(Verdict::goto(scope.chain()))).collect()
+}
+
+/// The word by which a record names an heir.
+pub(super) fn heir_word(heir: &OwnerMark) -> String {
+    format!("{HEIR}{heir}")
+}
+
 const CONTAINER: &str = "id=";
 const LINK: &str = "link=";
 const ADDRESS: &str = "to=";
 const CONDITIONAL: &str = "conditional";
 const MARKED: &str = "marked";
+const HEIR: &str = "heir=";
 
 /// The container, shortened: ids have no longest length.
 fn container_word(id: &str) -> String {
@@ -208,6 +220,9 @@ pub(super) struct Held {
     pub(super) mappings: Vec<Mapping>,
     /// The maps that they are in.
     pub(super) scope: Scope,
+    /// Attachments of the same container that want what this one holds, in the order
+    /// in which they came.
+    pub(super) heirs: Vec<OwnerMark>,
 }
 
 impl Held {
@@ -216,6 +231,7 @@ impl Held {
     pub(super) fn read(record: &Record, owner: &OwnerMark) -> Self {
         let has = |word: &str| record.words.iter().any(|other| other == word);
         let container = record.words.iter().find(|word| word.starts_with(CONTAINER));
+        let heirs = record.words.iter().filter_map(|word| word.strip_prefix(HEIR));
         Self {
             name: record.words.first().cloned().unwrap_or_default(),
             container: container.cloned().unwrap_or_default(),
@@ -224,7 +240,27 @@ impl Held {
             marked: has(MARKED),
             mappings: record.words.iter().filter_map(|word| read_mapping(word)).collect(),
             scope: if has(CONDITIONAL) { Scope::Network(owner.network) } else { Scope::Common },
+            heirs: heirs.filter_map(OwnerMark::from_comment).collect(),
         }
+    }
+
+    /// Whether both are of one container.
+    pub(super) fn is_same_container(&self, other: &Self) -> bool {
+        !self.container.is_empty() && self.container == other.container
+    }
+
+    /// The maps and elements of the ports that it has, or would have if nobody else
+    /// did.
+    pub(super) fn ports(&self, owner: &OwnerMark) -> Vec<(String, Element)> {
+        let Some(target) = self.address else { return Vec::new() };
+        let comment = format!("{owner} {}", self.name);
+        let element = |mapping: &Mapping| {
+            let (map, key) = port_key(self.scope, mapping);
+            let target = Data::new().address(target).port(mapping.container_port);
+            let comment = cut(&comment, COMMENT_LIMIT);
+            (map, Element::new(key).with_data(target).with_comment(comment))
+        };
+        self.mappings.iter().map(element).collect()
     }
 
     /// The maps and keys of everything it may have elements of.

@@ -1,5 +1,6 @@
 //! Who holds a port, and whether that container still is there.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use podwire_netlink::Error as NetlinkError;
@@ -10,6 +11,7 @@ use podwire_spec::{Error, ErrorCode};
 
 use super::departure::Departure;
 use super::forwarding::{Entry, Forwarding, Held};
+use super::heirs;
 use super::layout;
 
 /// The code of the error that names a port's live holder: the first of this
@@ -30,7 +32,8 @@ pub(super) fn of(
 /// Looks at who holds the keys that are wanted, and adds the removal of what
 /// dead ones hold to the batch. Returns what is left to be made: ports that
 /// another attachment of the same container holds stay with that, since
-/// runtimes hand all mappings to every network of a container.
+/// runtimes hand all mappings to every network of a container, and it is written
+/// down there who wants them next.
 ///
 /// # Errors
 /// A live holder is named.
@@ -43,6 +46,7 @@ pub(super) fn resolve(
 ) -> Result<Vec<Entry>, Error> {
     let id = layout::table(forwarding.version);
     let mut wanted = Vec::with_capacity(entries.len());
+    let mut holders = BTreeSet::new();
     for entry in entries {
         let set = id.set(&entry.map);
         let Some(found) = kernel.nft()?.element(set, &entry.element).map_err(refused)? else {
@@ -68,6 +72,7 @@ pub(super) fn resolve(
         if let (Some(held), true) = (&held, entry.is_port) {
             if forwarding.is_same_container(held) {
                 log::info!("{} stays with {}", entry.what, held.name);
+                holders.extend(owner);
                 continue;
             }
             if is_alive(kernel, forwarding, held)? {
@@ -77,6 +82,12 @@ pub(super) fn resolve(
         }
         departure.element(batch, &entry.map, &found);
         wanted.push(entry);
+    }
+    for holder in holders {
+        let record = owners::read(kernel.nft()?, id, &holder).map_err(refused)?;
+        if let Some(record) = record {
+            heirs::enter(batch, forwarding.version, &holder, &record, [&forwarding.owner]);
+        }
     }
     Ok(wanted)
 }

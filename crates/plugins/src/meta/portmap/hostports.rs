@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use podwire_netlink::Error as NetlinkError;
-use podwire_netlink::nft::{Batch, NftSocket};
+use podwire_netlink::nft::{Batch, Element, NftSocket};
 use podwire_plugin::{Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_resources::nft::{owner_of, owners};
 use podwire_resources::{Kernel, refused};
@@ -69,9 +69,11 @@ impl HostPorts {
             let wanted = self.forwardings.iter().find(|(one, _)| one.version == version);
             let successor = wanted.map(|(forwarding, _)| forwarding);
             let mut departure = Departure::new(version);
+            let mut heirs = Vec::new();
             if thoroughly {
                 let owner = self.owner();
-                departure.owner(kernel.nft()?, &mut batch, &owner, successor).map_err(refused)?;
+                let former = departure.owner(kernel.nft()?, &mut batch, &owner, successor);
+                heirs = former.map_err(refused)?.map(|held| held.heirs).unwrap_or_default();
             } else if successor.is_none() {
                 continue;
             }
@@ -83,7 +85,7 @@ impl HostPorts {
                     entries =
                         holder::resolve(kernel, &mut batch, &mut departure, forwarding, entries)?;
                 }
-                push_elements(&mut batch, forwarding, &entries, link);
+                push_elements(&mut batch, forwarding, &entries, &forwarding.record(link, &heirs));
             }
             departure.push(kernel.nft()?, &mut batch, &structure, successor).map_err(refused)?;
         }
@@ -204,14 +206,19 @@ impl Resource<Kernel> for HostPorts {
 }
 
 /// Adds the elements to a batch, and what is written down about them.
-fn push_elements(batch: &mut Batch, forwarding: &Forwarding, entries: &[Entry], link: Option<u32>) {
+fn push_elements(
+    batch: &mut Batch,
+    forwarding: &Forwarding,
+    entries: &[Entry],
+    record: &[Element],
+) {
     let id = layout::table(forwarding.version);
     for group in entries.chunk_by(|one, other| one.map == other.map) {
         let Some(first) = group.first() else { continue };
         let elements = group.iter().map(|entry| &entry.element);
         batch.create_elements(id.set(&first.map), elements);
     }
-    batch.create_elements(id.set(owners::NAME), &forwarding.record(link));
+    batch.create_elements(id.set(owners::NAME), record);
 }
 
 fn missing_elements(

@@ -9,7 +9,7 @@
 //! - `backend` may be given but makes no difference, and conditions of either
 //!   syntax are understood; `markMasqBit` has no effect;
 //! - a second network of the same container with the same mappings leaves the
-//!   ports with the first;
+//!   ports with the first, and takes them over when that leaves;
 //! - a mapping for one address of the host comes before one for all;
 //! - `route_localnet` isn't set on an interface with a router behind it;
 //! - UDP connections that a change of mappings makes wrong are forgotten on
@@ -22,6 +22,7 @@ mod connections;
 mod departure;
 mod forwarding;
 mod go_holder;
+mod heirs;
 mod holder;
 mod hostports;
 mod layout;
