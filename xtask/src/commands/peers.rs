@@ -24,7 +24,7 @@ const PLUGINS: &str = "usr/lib/cni";
 
 /// Runtimes of this machine's own release, which tests start in namespaces of
 /// their own; each tells its version when asked.
-const RUNTIMES: &[&str] = &["containerd", "runc"];
+const RUNTIMES: &[&str] = &["containerd", "podman", "runc"];
 
 /// Fetches what is missing. `--refresh` fetches all of it again.
 ///

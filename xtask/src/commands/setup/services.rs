@@ -16,6 +16,11 @@ const SERVICES: &[(&str, &str)] = &[
     ("kea-dhcp4-server", "kea-dhcp4-server.service"),
     ("isc-dhcp-server", "isc-dhcp-server.service"),
     ("containerd", "containerd.service"),
+    ("podman", "podman.socket"),
+    ("podman", "podman.service"),
+    ("podman", "podman-restart.service"),
+    ("podman", "podman-auto-update.service"),
+    ("podman", "podman-auto-update.timer"),
 ];
 
 /// Installs packages by `install` so that none of their services starts, now or
