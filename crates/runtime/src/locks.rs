@@ -11,6 +11,12 @@
 //! each with a short wait only, since a holder may itself wait for the
 //! network: who can't be locked is at work, so is not collected.
 //!
+//! ADDs that overlap without end would never let GC in, so it has a turn: while
+//! it waits it holds the network's turnstile, a third file, which ADD, DEL and
+//! CHECK pass, without staying in it, on their way to the network's lock. GC stays
+//! there for half of its wait at most: behind an ADD that takes longer than that it
+//! waits as before, and nobody is kept out until their own limit.
+//!
 //! Every wait is bounded. The network's shared lock is handed to the plugins:
 //! when the runtime is killed, GC still waits for a plugin that goes on.
 
@@ -18,10 +24,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use podwire_spec::id::{ContainerId, NetworkName};
-use podwire_sys::lock::{FileLock, LockError};
+use podwire_sys::lock::{FileLock, LockError, Sharing};
 
 use crate::error::RuntimeError;
 
@@ -90,12 +96,15 @@ impl Locks {
             .map_err(|error| failed(format!("container \"{id}\""), path, &error))
     }
 
-    /// Holds a network for an ADD or DEL, beside others.
+    /// Holds a network for an ADD or DEL, beside others, once no GC waits for it.
     pub(crate) fn network_shared(&self, name: &NetworkName) -> Result<NetworkLock, RuntimeError> {
-        let path = self.network_path(name);
-        FileLock::shared(&path, self.wait)
+        let what = || format!("network \"{name}\"");
+        let (path, turnstile) = (self.network_path(name), self.turnstile_path(name));
+        let started = Instant::now();
+        FileLock::pass(&turnstile, self.wait).map_err(|error| failed(what(), turnstile, &error))?;
+        FileLock::acquire_since(started, &path, Sharing::Shared, self.wait)
             .map(NetworkLock)
-            .map_err(|error| failed(format!("network \"{name}\""), path, &error))
+            .map_err(|error| failed(what(), path, &error))
     }
 
     /// Holds a network for GC, alone.
@@ -104,19 +113,45 @@ impl Locks {
         name: &NetworkName,
     ) -> Result<NetworkLock, RuntimeError> {
         let path = self.network_path(name);
-        FileLock::exclusive(&path, self.wait)
+        let started = Instant::now();
+        let within = |wait| FileLock::acquire_since(started, &path, Sharing::Exclusive, wait);
+        within(Duration::ZERO)
+            .or_else(
+                |error| if error.is_timed_out() { self.in_turn(name, within) } else { Err(error) },
+            )
+            .or_else(|error| if error.is_timed_out() { within(self.wait) } else { Err(error) })
             .map(NetworkLock)
-            .map_err(|error| failed(format!("network \"{name}\""), path, &error))
+            .map_err(|error| failed(format!("network \"{name}\""), path.clone(), &error))
     }
 
-    /// Removes the network's lock file if nobody holds it, so that a network
-    /// that is gone leaves nothing. Whoever waits for it notices.
+    /// Waits while nobody new comes in. Without the turnstile, because its file can't
+    /// be made or other GCs are before us, it is waiting as usual.
+    fn in_turn(
+        &self,
+        name: &NetworkName,
+        within: impl Fn(Duration) -> Result<FileLock, LockError>,
+    ) -> Result<FileLock, LockError> {
+        let turn = self.wait / 2;
+        let turnstile = FileLock::exclusive(self.turnstile_path(name), turn).ok();
+        let lock = within(turn);
+        if let Some(turnstile) = turnstile {
+            // A file that stays holds nobody up; the next GC removes it.
+            let _ = turnstile.remove();
+        }
+        lock
+    }
+
+    /// Removes the network's lock files if nobody holds them, so that a network
+    /// that is gone leaves nothing, nor a GC that was killed. Whoever waits for them
+    /// notices.
     pub(crate) fn tidy_network(&self, name: &NetworkName) {
-        let path = self.network_path(name);
-        if path.exists()
-            && let Ok(_lock) = FileLock::exclusive(&path, Duration::ZERO)
-        {
-            let _ = fs::remove_file(&path);
+        for path in [self.network_path(name), self.turnstile_path(name)] {
+            if path.exists()
+                && let Ok(lock) = FileLock::exclusive(&path, Duration::ZERO)
+            {
+                // One that stays costs an empty file.
+                let _ = lock.remove();
+            }
         }
     }
 
@@ -135,6 +170,10 @@ impl Locks {
 
     fn network_path(&self, name: &NetworkName) -> PathBuf {
         self.directory.join("network").join(name.as_str())
+    }
+
+    fn turnstile_path(&self, name: &NetworkName) -> PathBuf {
+        self.directory.join("turnstile").join(name.as_str())
     }
 }
 
@@ -164,6 +203,9 @@ fn failed(what: String, path: PathBuf, error: &LockError) -> RuntimeError {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::mpsc;
+
     use super::*;
 
     fn locks(directory: &Path) -> Locks {
@@ -216,5 +258,68 @@ mod tests {
         drop(collecting);
         locks.tidy_network(&name);
         assert!(!directory.path().join("network/net").exists());
+    }
+
+    /// B019: there is never a moment without an ADD, and still GC has its turn.
+    #[test]
+    fn b019_gc_has_its_turn_behind_adds_without_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let locks =
+            Locks::new(Some(directory.path().into()), directory.path(), Duration::from_secs(8));
+        let name = NetworkName::parse("net").unwrap();
+        let (stop, turns) = (AtomicBool::new(false), AtomicU32::new(0));
+        let (one, at_one) = mpsc::channel();
+        let (two, at_two) = mpsc::channel();
+        // Each keeps the network until the other has it, too, or can't have it.
+        let add = |other: mpsc::Sender<()>, own: mpsc::Receiver<()>| {
+            while !stop.load(Ordering::SeqCst) {
+                let _held = locks.network_shared(&name).unwrap();
+                turns.fetch_add(1, Ordering::SeqCst);
+                let _ = other.send(());
+                let _ = own.recv_timeout(Duration::from_millis(300));
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| add(two, at_one));
+            scope.spawn(|| {
+                at_two.recv().unwrap();
+                add(one, at_two);
+            });
+            while turns.load(Ordering::SeqCst) < 20 {
+                std::thread::yield_now();
+            }
+            let alone = locks.network_exclusive(&name);
+            stop.store(true, Ordering::SeqCst);
+            alone.unwrap();
+        });
+        assert!(!locks.turnstile_path(&name).exists());
+    }
+
+    #[test]
+    fn nobody_fails_behind_a_gc_that_waits_for_a_slow_add() {
+        let directory = tempfile::tempdir().unwrap();
+        let wait = Duration::from_secs(3);
+        let locks = Locks::new(Some(directory.path().into()), directory.path(), wait);
+        let name = NetworkName::parse("net").unwrap();
+        let slow = locks.network_shared(&name).unwrap();
+        let turnstile = locks.turnstile_path(&name);
+        std::thread::scope(|scope| {
+            let collecting = scope.spawn(|| locks.network_exclusive(&name));
+            while FileLock::pass(&turnstile, Duration::ZERO).is_ok() {
+                assert!(!collecting.is_finished());
+                std::thread::yield_now();
+            }
+            locks.network_shared(&name).unwrap();
+            assert!(!collecting.is_finished(), "it goes on waiting, without keeping others out");
+            let text = collecting.join().unwrap().unwrap_err().to_string();
+            assert!(text.contains("waited 3.0") && text.contains("network/net"), "{text}");
+        });
+        assert!(!turnstile.exists());
+        drop(slow);
+        // What a killed GC leaves is an empty file that holds nobody up.
+        fs::write(&turnstile, "").unwrap();
+        drop(locks.network_shared(&name).unwrap());
+        locks.tidy_network(&name);
+        assert!(!turnstile.exists() && !directory.path().join("network/net").exists());
     }
 }

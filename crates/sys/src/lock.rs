@@ -109,7 +109,20 @@ impl FileLock {
     /// # Errors
     /// [`LockError::TimedOut`] names the holder; [`LockError::File`] the fault.
     pub fn acquire(path: &Path, sharing: Sharing, wait: Duration) -> Result<Self, LockError> {
-        let started = Instant::now();
+        Self::acquire_since(Instant::now(), path, sharing, wait)
+    }
+
+    /// The same where the waiting began before, for another lock: it ends when `wait`
+    /// has passed since `started`, and is told as a whole.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`] names the holder; [`LockError::File`] the fault.
+    pub fn acquire_since(
+        started: Instant,
+        path: &Path,
+        sharing: Sharing,
+        wait: Duration,
+    ) -> Result<Self, LockError> {
         loop {
             let fd = open(path)?;
             wait_for(&fd, path, sharing, started, wait)?;
@@ -123,6 +136,22 @@ impl FileLock {
                 return Err(PathError::new(operation, path, Errno::STALE).into());
             }
         }
+    }
+
+    /// Waits, at most `wait`, until nobody holds `path` against others, and holds
+    /// nothing afterwards. No file is made; one that is missing is held by nobody.
+    ///
+    /// # Errors
+    /// [`LockError::TimedOut`] names the holder; [`LockError::File`] the fault.
+    pub fn pass(path: &Path, wait: Duration) -> Result<(), LockError> {
+        let fd = match open_existing(path) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(refused(path, error).into()),
+        };
+        be_plain(&fd, path)?;
+        // A file that is removed meanwhile was given up before.
+        wait_for(&fd, path, Sharing::Shared, Instant::now(), wait)
     }
 
     /// Removes the lock file and then gives up the lock. Only for an exclusive lock:
@@ -160,32 +189,49 @@ impl AsFd for FileLock {
 
 /// Opens or makes the lock file, never through a symbolic link.
 fn open(path: &Path) -> Result<OwnedFd, PathError> {
-    let flags =
-        OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let opened = match rustix::fs::open(path, flags, mode) {
+    let opened = match open_with(path, OFlags::CREATE) {
         Err(Errno::NOENT) => {
             if let Some(directory) = path.parent() {
                 crate::file::create_dir_all(directory, 0o700)?;
             }
-            rustix::fs::open(path, flags, mode)
+            open_with(path, OFlags::CREATE)
         }
         other => other,
     };
-    let fd = opened.map_err(|errno| match errno {
+    let fd = opened.map_err(|errno| refused(path, errno))?;
+    be_plain(&fd, path)?;
+    Ok(fd)
+}
+
+fn open_existing(path: &Path) -> Result<OwnedFd, Errno> {
+    open_with(path, OFlags::empty())
+}
+
+fn open_with(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Why the file can't be opened.
+fn refused(path: &Path, errno: Errno) -> PathError {
+    match errno {
         Errno::LOOP => PathError::new(
             "opening",
             path,
             io::Error::new(io::ErrorKind::InvalidInput, "it is a symbolic link; remove it"),
         ),
         other => PathError::new("opening", path, other),
-    })?;
-    let stat = rustix::fs::fstat(&fd).map_err(at("looking at", path))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        let reason = io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file");
-        return Err(PathError::new("opening", path, reason));
     }
-    Ok(fd)
+}
+
+/// Refuses what is no plain file.
+fn be_plain(fd: &OwnedFd, path: &Path) -> Result<(), PathError> {
+    let stat = rustix::fs::fstat(fd).map_err(at("looking at", path))?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+        return Ok(());
+    }
+    let reason = io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file");
+    Err(PathError::new("opening", path, reason))
 }
 
 /// Tries until the lock is ours or `wait` has passed since `started`.
@@ -296,6 +342,28 @@ mod tests {
             drop(held);
             waiter.join().unwrap().unwrap();
         });
+    }
+
+    #[test]
+    fn who_passes_waits_for_a_holder_and_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        FileLock::pass(&path, SOON).unwrap();
+        assert!(!path.exists());
+        let shared = FileLock::shared(&path, SOON).unwrap();
+        FileLock::pass(&path, SOON).unwrap();
+        drop(shared);
+        let held = FileLock::exclusive(&path, SOON).unwrap();
+        let text = FileLock::pass(&path, SOON).unwrap_err().to_string();
+        assert!(text.contains(&format!("pid {}", std::process::id())), "{text}");
+        std::thread::scope(|scope| {
+            let passing = scope.spawn(|| FileLock::pass(&path, Duration::from_secs(10)));
+            held.remove().unwrap();
+            passing.join().unwrap().unwrap();
+        });
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        let text = FileLock::pass(&path, SOON).unwrap_err().to_string();
+        assert!(text.contains("symbolic link"), "{text}");
     }
 
     #[test]
