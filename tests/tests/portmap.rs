@@ -22,3 +22,5 @@ mod scale;
 mod takeover;
 #[path = "portmap/traffic.rs"]
 mod traffic;
+#[path = "portmap/turn.rs"]
+mod turn;

@@ -11,8 +11,8 @@ use podwire_spec::error::{Error, ErrorCode};
 use podwire_sys::lock::FileLock;
 use podwire_sys::netns::NetNs;
 
-use crate::common_lock;
 use crate::moved_device::DeviceNetwork;
+use crate::{common_lock, nft};
 
 /// Handles of one plugin call: the host's namespace, and the sandbox's where
 /// there is one.
@@ -88,12 +88,14 @@ impl Kernel {
         self.host.as_mut().ok_or_else(unreachable)
     }
 
-    /// The host's packet filter.
+    /// The host's packet filter. Before the first look at it, those of our calls that
+    /// others overtook too often are let pass.
     ///
     /// # Errors
     /// The kernel has no `nf_tables`, or we may not use it.
     pub fn nft(&mut self) -> Result<&mut NftSocket, Error> {
         if self.nft.is_none() {
+            nft::give_way();
             self.nft = Some(NftSocket::open().map_err(refused)?);
         }
         self.nft.as_mut().ok_or_else(unreachable)

@@ -20,7 +20,8 @@ use podwire_plugin::OwnerMark;
 use podwire_spec::id::AttachmentKey;
 
 pub use compare::{compare_entry, compare_rules};
-pub use retry::retrying;
+pub(crate) use retry::give_way;
+pub use retry::{Tries, retrying};
 pub use transaction::transaction;
 pub use unused::{push_idle_entry, push_unused_chain};
 

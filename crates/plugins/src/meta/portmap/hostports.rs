@@ -1,12 +1,10 @@
 //! The mappings of one attachment as a resource: both IP versions in one
 //! transaction.
 
-use std::time::{Duration, Instant};
-
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Batch, Element, NftSocket};
 use podwire_plugin::{Belongs, Difference, Made, OwnerMark, Resource};
-use podwire_resources::nft::{owner_of, owners};
+use podwire_resources::nft::{Tries, owner_of, owners};
 use podwire_resources::{Kernel, refused};
 use podwire_spec::Error;
 use podwire_spec::id::AttachmentKey;
@@ -22,9 +20,6 @@ use super::removal;
 use super::set_mark::SetMark;
 use super::structure::Structure;
 use super::takeover::GoMappings;
-
-/// How long a transaction that others overtake is tried again.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Ports that a description names before it says that there are more.
 const PORTS_NAMED: usize = 3;
@@ -154,24 +149,17 @@ impl Resource<Kernel> for HostPorts {
             go_holder::make_way(kernel, forwarding)?;
         }
         let link = self.link(kernel);
-        let until = Instant::now() + PATIENCE;
+        let mut tries = Tries::begin();
         let mut thoroughly = false;
         loop {
             match self.attempt(kernel, link, thoroughly)? {
                 Attempt::Done => break,
                 Attempt::Unexpected(_) if !thoroughly => thoroughly = true,
-                Attempt::Unexpected(error) | Attempt::Overtaken(error)
-                    if Instant::now() > until =>
-                {
-                    return Err(refused(error));
-                }
-                Attempt::Unexpected(error) if !error.is_transient() => {
-                    // Looked at in one generation and refused in the same:
-                    // nobody interfered.
-                    return Err(refused(error));
-                }
+                Attempt::Unexpected(error) | Attempt::Overtaken(error) if tries.again(&error) => {}
+                // If it isn't transient: looked at in one generation and refused in
+                // the same, so nobody interfered.
                 Attempt::Unexpected(error) | Attempt::Overtaken(error) => {
-                    log::debug!("nftables changed underneath, looking again: {error}");
+                    return Err(refused(error));
                 }
             }
         }
