@@ -1,6 +1,7 @@
 //! `dhcp`: what servers send, what plugin and daemon say, what outlives both.
 
 use podwire_dhcp::frame::from_server;
+use podwire_dhcp::fuzzing;
 use podwire_dhcp::message::Message;
 use podwire_dhcp::protocol::{self, Call, Reply};
 use podwire_dhcp::record::Record;
@@ -39,6 +40,18 @@ pub(crate) fn documents(data: &[u8]) {
     if let Ok(record) = serde_json::from_slice::<Record>(document) {
         let _ = record.key.mark();
     }
+}
+
+/// What comes over the socket: behind the first byte, which says in pieces of what
+/// length, heard by the daemon; and heard by the plugin.
+pub(crate) fn greeting(data: &[u8]) {
+    let Some((piece, bytes)) = data.split_first() else { return };
+    let (count, answer) = fuzzing::client(bytes, usize::from(*piece)).unwrap();
+    assert!(count <= 1, "{count} calls of one client");
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.0 "), "{answer:?}");
+    let greeted = bytes.starts_with(protocol::GREETING.as_bytes());
+    assert!(greeted || count == 0 || bytes.starts_with(b"GET /metrics"), "{count} calls");
+    let _ = fuzzing::answer(bytes).unwrap();
 }
 
 /// The plugin's `ipam` object; there is no daemon to ask.

@@ -19,6 +19,7 @@
 
 mod dhcp;
 mod host_local;
+mod migrate;
 mod netlink;
 mod plugins;
 mod protocol;
@@ -74,6 +75,16 @@ pub const TARGETS: &[Target] = &[
         name: "dhcp_documents",
         about: "what dhcp and its daemon say to each other, and records of leases",
         run: dhcp::documents,
+    },
+    Target {
+        name: "dhcp_greeting",
+        about: "the socket between dhcp and its daemon, heard by either",
+        run: dhcp::greeting,
+    },
+    Target {
+        name: "migrate_node",
+        about: "the plugins, lists and records of a node to be migrated",
+        run: migrate::node,
     },
     Target {
         name: "static_config",
@@ -146,6 +157,11 @@ pub const TARGETS: &[Target] = &[
         name: "nft_messages",
         about: "tables, chains, rules, sets and elements of nftables",
         run: netlink::nft,
+    },
+    Target {
+        name: "nft_refusals",
+        about: "refusals of nftables, explained by the message that they are about",
+        run: netlink::refusal,
     },
     Target { name: "conntrack_messages", about: "tracked connections", run: netlink::conntrack },
 ];

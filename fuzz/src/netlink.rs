@@ -47,6 +47,13 @@ pub(crate) fn nft(data: &[u8]) {
     nft::read_everything(data);
 }
 
+/// The kind of an operation, where the kernel says that it stumbled, and the message.
+pub(crate) fn refusal(data: &[u8]) {
+    let Some(([kind, offset @ ..], message)) = data.split_first_chunk::<5>() else { return };
+    let told = nft::explain(*kind, u32::from_be_bytes(*offset), message);
+    assert!(told.is_none_or(|text| text.len() <= 100 + 4 * message.len()));
+}
+
 /// One message of connection tracking.
 pub(crate) fn conntrack(data: &[u8]) {
     if let Ok(Some(connection)) = Connection::decode(data) {

@@ -199,3 +199,18 @@ fn dhcp_packets() {
 fn dhcp_documents() {
     replay("dhcp_documents");
 }
+
+#[test]
+fn dhcp_greeting() {
+    replay("dhcp_greeting");
+}
+
+#[test]
+fn migrate_node() {
+    replay("migrate_node");
+}
+
+#[test]
+fn nft_refusals() {
+    replay("nft_refusals");
+}

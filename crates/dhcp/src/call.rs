@@ -88,12 +88,20 @@ impl From<CallError> for Error {
 /// # Errors
 /// [`CallError`]. What the daemon refused is a [`Reply::Failed`].
 pub fn call(socket: &Path, call: &Call, extra: Duration) -> Result<Reply, CallError> {
+    let until = Instant::now() + PATIENCE + extra;
+    let connection = UnixStream::connect(socket)
+        .map_err(|source| CallError::Down { path: socket.to_owned(), source })?;
+    converse(Deadline { connection, until }, socket, call)
+}
+
+/// All that is said on a connection.
+pub(crate) fn converse(
+    mut stream: Deadline,
+    socket: &Path,
+    call: &Call,
+) -> Result<Reply, CallError> {
     let path = || socket.to_owned();
     let silent = |source| CallError::Silent { path: path(), source };
-    let until = Instant::now() + PATIENCE + extra;
-    let connection =
-        UnixStream::connect(socket).map_err(|source| CallError::Down { path: path(), source })?;
-    let mut stream = Deadline { connection, until };
     // In two steps: a stranger refuses the greeting, and is not sent the rest.
     stream.write_all(format!("{GREETING}\r\n\r\n").as_bytes()).map_err(silent)?;
     let head = stream.head().map_err(silent)?;
@@ -111,9 +119,10 @@ pub fn call(socket: &Path, call: &Call, extra: Duration) -> Result<Reply, CallEr
 }
 
 /// A connection on which everything together must be over at a moment.
-struct Deadline {
-    connection: UnixStream,
-    until: Instant,
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    pub(crate) connection: UnixStream,
+    pub(crate) until: Instant,
 }
 
 impl Deadline {

@@ -33,6 +33,7 @@
 pub mod call;
 pub mod daemon;
 pub mod frame;
+pub mod fuzzing;
 pub mod key;
 pub mod machine;
 pub mod message;

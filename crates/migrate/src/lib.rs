@@ -37,6 +37,7 @@
 //! ```
 
 mod exchange;
+pub mod fuzzing;
 mod place;
 mod program;
 mod remains;

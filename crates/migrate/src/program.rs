@@ -61,7 +61,8 @@ impl Program {
         }
     }
 
-    fn read(about: &str, name: &str) -> Self {
+    /// Understands what a program says of itself.
+    pub(crate) fn read(about: &str, name: &str) -> Self {
         let mut lines = about.lines();
         let first = lines.next().unwrap_or_default().trim();
         let named = first.strip_prefix("CNI ").and_then(|rest| rest.split_once(" plugin "));

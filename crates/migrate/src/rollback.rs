@@ -131,7 +131,7 @@ fn holds_leases() -> bool {
 }
 
 /// The names that are ours, or lead to ours.
-fn own_names(place: &Place) -> Result<Vec<String>, Error> {
+pub(crate) fn own_names(place: &Place) -> Result<Vec<String>, Error> {
     let installed = identity(&place.name(aside::PROGRAM));
     let mut names = Vec::new();
     for name in place.names()? {
@@ -158,7 +158,7 @@ fn forwards(place: &Place, name: &str) -> bool {
 }
 
 /// The originals must be what they were when they were put aside.
-fn verify(place: &Place, kept: &[String]) -> Result<(), Error> {
+pub(crate) fn verify(place: &Place, kept: &[String]) -> Result<(), Error> {
     let mut broken = Vec::new();
     for name in kept {
         let program = Program::ask(&place.original(name), name);

@@ -27,14 +27,22 @@ impl Source {
     /// # Errors
     /// It isn't there, doesn't run here, or isn't `podwire-cni`.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let said = ask(path, "--version")?;
+        Self::read(path, &ask(path, "--version")?, || ask(path, "--list-plugins"))
+    }
+
+    /// Understands what the program says.
+    pub(crate) fn read(
+        path: &Path,
+        said: &str,
+        names: impl FnOnce() -> Result<String, Error>,
+    ) -> Result<Self, Error> {
         let Some(version) = said.trim().strip_prefix("podwire-cni ") else {
             return Err(unusable(
                 path,
                 &format!("asked for its version it says {:?}", said.trim()),
             ));
         };
-        let names = ask(path, "--list-plugins")?;
+        let names = names()?;
         let plugins: Vec<String> = names.lines().map(|name| name.trim().to_owned()).collect();
         let is_plain = |name: &String| PluginType::parse(name).is_ok() && !name.starts_with('.');
         if plugins.is_empty() || !plugins.iter().all(is_plain) {

@@ -33,6 +33,22 @@ pub struct Uses {
 /// # Errors
 /// A folder that is there can't be listed, or the kernel refuses to tell.
 pub fn uses(runtime: &Runtime) -> Result<Uses, Error> {
+    let mut uses = in_files(runtime)?;
+    for (version, table, name) in [
+        (IpVersion::V4, "nat", "ip nat"),
+        (IpVersion::V4, "filter", "ip filter"),
+        (IpVersion::V6, "nat", "ip6 nat"),
+        (IpVersion::V6, "filter", "ip6 filter"),
+    ] {
+        if xtables::is_in_use(version, table)? {
+            uses.legacy.push(name);
+        }
+    }
+    Ok(uses)
+}
+
+/// What configurations and records tell.
+pub(crate) fn in_files(runtime: &Runtime) -> Result<Uses, Error> {
     let mut uses = Uses::default();
     let found =
         Directory::read(runtime.configuration_directory()).map_err(|error| error.to_cni_error())?;
@@ -50,16 +66,6 @@ pub fn uses(runtime: &Runtime) -> Result<Uses, Error> {
         *uses.attachments.entry(stored.record.key.network.to_string()).or_default() += 1;
     }
     uses.unreadable = listing.unreadable.len();
-    for (version, table, name) in [
-        (IpVersion::V4, "nat", "ip nat"),
-        (IpVersion::V4, "filter", "ip filter"),
-        (IpVersion::V6, "nat", "ip6 nat"),
-        (IpVersion::V6, "filter", "ip6 filter"),
-    ] {
-        if xtables::is_in_use(version, table)? {
-            uses.legacy.push(name);
-        }
-    }
     Ok(uses)
 }
 

@@ -11,7 +11,7 @@ use crate::protocol::{
 
 /// What the client came to.
 #[derive(Debug)]
-pub(super) enum Incoming {
+pub(crate) enum Incoming {
     /// Nothing yet.
     Nothing,
     /// A call, which wants a reply.
@@ -33,7 +33,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     stream: UnixStream,
     stage: Stage,
     input: Vec<u8>,
@@ -42,28 +42,28 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Takes over a client that was accepted.
-    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self { stream, stage: Stage::Greeting, input: Vec::new(), output: Vec::new() })
     }
 
     /// Whether it waits for a reply.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.stage == Stage::Waiting
     }
 
     /// Whether there is something to write that didn't fit yet.
-    pub(super) fn has_output(&self) -> bool {
+    pub(crate) fn has_output(&self) -> bool {
         !self.output.is_empty()
     }
 
     /// Whether all is said.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Leaving && self.output.is_empty()
     }
 
     /// Reads what is there.
-    pub(super) fn read(&mut self) -> Incoming {
+    pub(crate) fn read(&mut self) -> Incoming {
         let mut chunk = [0; 4096];
         loop {
             match self.stream.read(&mut chunk) {
@@ -153,7 +153,7 @@ impl Connection {
     }
 
     /// Answers the call; the connection is over when that is written.
-    pub(super) fn reply(&mut self, reply: &Reply) {
+    pub(crate) fn reply(&mut self, reply: &Reply) {
         self.stage = Stage::Leaving;
         match protocol::encode(reply) {
             Ok(bytes) => self.output.extend(bytes),
@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// Answers in HTTP.
-    pub(super) fn page(&mut self, text: &str) {
+    pub(crate) fn page(&mut self, text: &str) {
         self.stage = Stage::Leaving;
         let head = format!(
             "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\n\r\n",
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// Writes what fits.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    pub(crate) fn write(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

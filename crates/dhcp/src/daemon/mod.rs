@@ -7,7 +7,7 @@
 mod allocate;
 mod apply;
 mod arguments;
-mod connection;
+pub(crate) mod connection;
 mod exchange;
 mod guest_port;
 mod interface;

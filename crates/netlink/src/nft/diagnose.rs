@@ -23,6 +23,13 @@ pub(super) fn cause(refusal: Refusal, kind: u16, message: &[u8]) -> Cause {
     }
 }
 
+/// Explains a refusal with `ENOENT` of the operation that `message` is, a whole message
+/// with its header: for tests that feed it what was never sent.
+pub fn explain(kind: u8, offset: u32, message: &[u8]) -> Option<String> {
+    let refusal = Refusal { errno: Errno::NOENT, message: None, offset: Some(offset) };
+    missing(&refusal, u16::from(kind), message)
+}
+
 /// What this kernel lacks, if that's what the refusal says.
 fn missing(refusal: &Refusal, kind: u16, message: &[u8]) -> Option<String> {
     if refusal.errno != Errno::NOENT {

@@ -67,6 +67,7 @@ pub use batch::Batch;
 pub use datatype::{Data, DataType, INTERFACE_NAME_LENGTH};
 #[doc(hidden)]
 pub use decode::read_everything;
+pub use diagnose::explain;
 pub use expression::{
     Comparison, ConntrackKey, Expression, FibFlags, FibResult, IpVersion, LookupTarget, MetaKey,
     NatFlags, NatKind, PayloadBase, RegisterRange, conntrack_state, conntrack_status,

@@ -1,0 +1,3 @@
+#![no_main]
+
+podwire_fuzz::program!("dhcp_greeting");

@@ -1,0 +1,3 @@
+#![no_main]
+
+podwire_fuzz::program!("migrate_node");
