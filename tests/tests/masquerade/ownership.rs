@@ -235,6 +235,24 @@ fn an_add_beside_others_waits_for_nothing() {
     assert!(each.as_millis() < 5, "{each:?}");
 }
 
+/// Nor does the first one after the last DEL, which left the table with its chain
+/// empty: adding a chain that is there counts as deleting.
+#[test]
+fn the_first_add_after_the_last_del_waits_for_nothing() {
+    let _lab = Lab::new();
+    let times = (0..20).map(|_| {
+        let started = Instant::now();
+        add("c1", &["10.1.0.2/24", "fd00:1::2/64"]);
+        let took = started.elapsed();
+        assert!(check("c1", &["10.1.0.2/24", "fd00:1::2/64"]).is_empty());
+        del("c1");
+        took
+    });
+    // The very first one makes the table.
+    let least = times.skip(1).min().unwrap();
+    assert!(least.as_millis() < 5, "{least:?}");
+}
+
 #[test]
 fn many_at_once_all_succeed_and_leave_nothing() {
     let lab = Lab::new();

@@ -10,7 +10,7 @@ use podwire_netlink::nft::{
 };
 use podwire_spec::id::AttachmentKey;
 
-use crate::nft::{owner_comment, owners};
+use crate::nft::{Entry, owner_comment, owners};
 
 /// The name of the table in each family.
 pub const TABLE: &str = "podwire_masquerade";
@@ -110,13 +110,7 @@ impl Layout {
         batch.add_table(&Table::new(self.table()).with_comment("podwire: ipMasq of CNI networks"));
         batch.add_set(&self.sources_map());
         batch.add_set(&owners::set(self.table()));
-        if wrong.entry {
-            batch.add_chain(&self.entry_chain());
-            batch.flush_chain(self.entry());
-            for rule in self.entry_rules() {
-                batch.add_rule(&rule);
-            }
-        }
+        wrong.entry.push(batch, &self.entry_chain(), &self.entry_rules());
         for subnet in &wrong.subnets {
             let name = subnet_chain(*subnet);
             let chain = self.table().chain(&name);
@@ -130,11 +124,11 @@ impl Layout {
 }
 
 /// Which chains don't hold the rules that they must.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrongRules {
     /// The chain that packets enter.
-    pub(super) entry: bool,
-    /// Those of these subnets.
+    pub(super) entry: Entry,
+    /// Those of these subnets, which don't hold theirs.
     pub(super) subnets: BTreeSet<IpNet>,
 }
 
@@ -180,11 +174,12 @@ mod tests {
     fn what_is_right_is_left_alone() {
         let mut batch = Batch::new();
         let subnets = BTreeSet::from([net("10.1.0.0/24")]);
-        Layout::V4.declare(&mut batch, &WrongRules { entry: true, subnets });
+        Layout::V4.declare(&mut batch, &WrongRules { entry: Entry::Wrong, subnets });
         // Table and two sets; two chains, each with its flush and two rules.
         assert_eq!(batch.len(), 11);
         let mut batch = Batch::new();
-        Layout::V4.declare(&mut batch, &WrongRules::default());
+        let right = WrongRules { entry: Entry::Right, subnets: BTreeSet::new() };
+        Layout::V4.declare(&mut batch, &right);
         assert_eq!(batch.len(), 3);
     }
 

@@ -9,6 +9,7 @@ use podwire_spec::error::Error;
 
 use super::layout::{Layout, WrongRules};
 use crate::kernel::Kernel;
+use crate::nft::Entry;
 
 /// A table that exists within one transaction only.
 const TRIAL: &str = "podwire_trial";
@@ -32,7 +33,7 @@ fn trial(socket: &mut NftSocket) -> Result<(), NetlinkError> {
     let layout = Layout::V4.named(TRIAL);
     let subnets = BTreeSet::from([IpNet::V4(Ipv4Net::default())]);
     let mut batch = Batch::new();
-    layout.declare(&mut batch, &WrongRules { entry: true, subnets });
+    layout.declare(&mut batch, &WrongRules { entry: Entry::Wrong, subnets });
     batch.delete_table(layout.table());
     socket.commit(&batch)
 }

@@ -9,7 +9,7 @@ use podwire_plugin::Difference;
 
 use super::layout::{Layout, WrongRules, source, subnet_chain};
 use super::{Masquerade, takeover};
-use crate::nft::{compare_entry, compare_rules, display_name, owner_of};
+use crate::nft::{Entry, compare_entry, compare_rules, display_name, owner_of};
 
 /// Every way in which the masquerade isn't as ADD makes it.
 pub(super) fn differences(
@@ -51,8 +51,8 @@ pub(super) fn wrong_rules(
     layout: Layout,
     subnets: &BTreeSet<IpNet>,
 ) -> Result<WrongRules, NetlinkError> {
-    let mut wrong =
-        WrongRules { entry: entry(socket, layout)?.is_some(), subnets: BTreeSet::new() };
+    let entry = Entry::find(socket, &layout.entry_chain(), &layout.entry_rules())?;
+    let mut wrong = WrongRules { entry, subnets: BTreeSet::new() };
     for address in subnets {
         if subnet(socket, layout, *address)?.is_some() {
             wrong.subnets.insert(*address);

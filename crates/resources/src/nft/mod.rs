@@ -9,6 +9,7 @@
 //! owners.
 
 mod compare;
+mod entry;
 pub mod legacy;
 pub mod owners;
 mod retry;
@@ -20,6 +21,7 @@ use podwire_plugin::OwnerMark;
 use podwire_spec::id::AttachmentKey;
 
 pub use compare::{compare_entry, compare_rules};
+pub use entry::Entry;
 pub(crate) use retry::give_way;
 pub use retry::{Tries, retrying};
 pub use transaction::transaction;

@@ -7,7 +7,7 @@ use podwire_netlink::nft::{
 use podwire_netlink::route::MacAddress;
 
 use super::Port;
-use crate::nft::owners;
+use crate::nft::{Entry, owners};
 
 /// The name of the table.
 pub const TABLE: &str = "podwire_spoof_check";
@@ -44,23 +44,31 @@ pub(super) fn check_rules() -> [Rule; 2] {
     ]
 }
 
-/// Makes whatever is missing of table and sets; `rewrite` writes the chains
-/// and their rules, too. What is right is better left alone, for speed
-/// ([`crate::nft::transaction`]).
-pub(super) fn declare(batch: &mut Batch, rewrite: bool) {
+/// What was found of the two chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// The chain that frames enter.
+    pub(super) entry: Entry,
+    /// Whether the other holds its rules.
+    pub(super) has_check: bool,
+}
+
+/// Makes whatever is missing of table and sets, and makes the chains right. What is
+/// right is left alone, for speed ([`crate::nft::transaction`]).
+pub(super) fn declare(batch: &mut Batch, found: Found) {
     let port = DataType::InterfaceName;
     let address = DataType::EtherAddress;
     batch.add_table(&Table::new(TABLE_ID).with_comment("podwire: macspoofchk of CNI networks"));
     batch.add_set(&Set::verdict_map(GUARDED, &[port]).with_comment("ports that are checked"));
     batch.add_set(&Set::new(ALLOWED, &[port, address]).with_comment("what they may send from"));
     batch.add_set(&owners::set(TABLE_ID));
-    if rewrite {
-        batch.add_chain(&entry_chain());
+    found.entry.push(batch, &entry_chain(), &entry_rules());
+    if !found.has_check {
+        // It goes with the last port, so that it is seldom there.
         batch.add_chain(&Chain::regular(CHECK));
-        batch.flush_chain(ENTRY_ID);
         batch.flush_chain(CHECK);
-        for rule in entry_rules().iter().chain(&check_rules()) {
-            batch.add_rule(rule);
+        for rule in check_rules() {
+            batch.add_rule(&rule);
         }
     }
 }

@@ -115,8 +115,7 @@ impl SpoofCheck {
                 departure.owner(socket, &self.owner)?;
                 departure.displace(socket, port)?;
                 departure.delete(batch);
-                let is_wrong = !verify::rules(socket)?.is_empty();
-                layout::declare(batch, is_wrong);
+                layout::declare(batch, verify::chains(socket)?);
                 self.push(batch, port);
                 Ok(())
             })

@@ -5,7 +5,7 @@ use podwire_netlink::nft::{ElementValue, NftSocket};
 use podwire_plugin::Difference;
 
 use super::{Port, SpoofCheck, layout, takeover};
-use crate::nft::{compare_entry, compare_rules, display_name, owner_of};
+use crate::nft::{Entry, compare_entry, compare_rules, display_name, owner_of};
 
 /// Every way in which the check isn't as ADD makes it for this port.
 pub(super) fn differences(
@@ -41,11 +41,20 @@ pub(super) fn differences(
     Ok(differences)
 }
 
+/// What an ADD finds of the chains that all attachments share.
+pub(super) fn chains(socket: &mut NftSocket) -> Result<layout::Found, NetlinkError> {
+    let entry = Entry::find(socket, &layout::entry_chain(), &layout::entry_rules())?;
+    Ok(layout::Found { entry, has_check: check(socket)?.is_none() })
+}
+
 /// Every way in which the rules that all attachments share are wrong.
-pub(super) fn rules(socket: &mut NftSocket) -> Result<Vec<Difference>, NetlinkError> {
+fn rules(socket: &mut NftSocket) -> Result<Vec<Difference>, NetlinkError> {
     let (entry, rules) = (layout::entry_chain(), layout::entry_rules());
     let entry = compare_entry(socket, &entry, &rules, "look the port up")?;
+    Ok(entry.into_iter().chain(check(socket)?).collect())
+}
+
+fn check(socket: &mut NftSocket) -> Result<Option<Difference>, NetlinkError> {
     let what = "drop what isn't from an allowed address";
-    let check = compare_rules(socket, layout::CHECK, &layout::check_rules(), what)?;
-    Ok(entry.into_iter().chain(check).collect())
+    compare_rules(socket, layout::CHECK, &layout::check_rules(), what)
 }

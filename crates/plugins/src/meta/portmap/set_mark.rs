@@ -64,14 +64,19 @@ impl SetMark {
             if socket.chain(id.chain(&self.chain)).map_err(refused)?.is_none() {
                 return Err(self.missing(id));
             }
-            batch.add_chain(&Chain::regular(id.chain(CHAIN)));
+            // Adding a chain that is there would cost a grace period.
+            if socket.chain(id.chain(CHAIN)).map_err(refused)?.is_none() {
+                batch.add_chain(&Chain::regular(id.chain(CHAIN)));
+            }
             for (caller, hook) in CALLERS {
                 let jump = jump(id, caller);
                 let rules = socket.rules(jump.chain_id()).map_err(refused)?;
-                // iptables makes its chains when it first needs them.
-                let priority = priority::DESTINATION_NAT;
-                let chain = Chain::base(jump.chain_id(), ChainKind::Nat, hook, priority);
-                batch.add_chain(&chain.with_policy(Policy::Accept));
+                if rules.is_empty() && socket.chain(jump.chain_id()).map_err(refused)?.is_none() {
+                    // iptables makes its chains when it first needs them.
+                    let priority = priority::DESTINATION_NAT;
+                    let chain = Chain::base(jump.chain_id(), ChainKind::Nat, hook, priority);
+                    batch.add_chain(&chain.with_policy(Policy::Accept));
+                }
                 if !rules.iter().any(|rule| rule.target_chain() == Some(CHAIN)) {
                     batch.add_rule(&jump);
                 }

@@ -55,7 +55,12 @@ impl Structure {
         }
         // All of it is left as it is where it is right.
         batch.add_table(&layout::table_object(version));
-        batch.add_chain(&layout::conditional(version));
+        // Its rules are those of networks, if any: what shows it is what leads to it.
+        // Adding it again would cost a grace period.
+        let mut rules = self.rules.iter();
+        if thoroughly || !rules.any(|rule| rule.target_chain() == Some(CONDITIONAL)) {
+            batch.add_chain(&layout::conditional(version));
+        }
         for set in layout::sets(version) {
             batch.add_set(&set);
         }
