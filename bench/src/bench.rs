@@ -1,6 +1,7 @@
 //! A run: its world, its subjects, its results.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use podwire_testkit::{Netns, World};
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ pub struct Bench<'a> {
     /// The results.
     pub report: Report,
     number: u32,
+    retired: Vec<Netns>,
 }
 
 /// A call's place in the report.
@@ -80,7 +82,7 @@ impl Place {
 impl<'a> Bench<'a> {
     /// A run in a world.
     pub fn new(world: &'a World, options: &'a Options) -> Self {
-        Self { world, options, report: Report::default(), number: 0 }
+        Self { world, options, report: Report::default(), number: 0, retired: Vec::new() }
     }
 
     /// The subjects that are here, of those wanted. A quick run leaves out the
@@ -100,19 +102,6 @@ impl<'a> Bench<'a> {
         self.subjects(&[Subject::Podwire, Subject::GoNew, Subject::GoOld])
     }
 
-    /// A first pass to warm up, the timed ones, and one that counts.
-    pub fn passes(&self) -> Vec<Pass> {
-        self.some_passes(self.options.rounds)
-    }
-
-    /// The same with so many timed ones.
-    pub fn some_passes(&self, timed: u32) -> Vec<Pass> {
-        let mut passes = vec![Pass::Warm];
-        passes.extend((0..timed).map(|_| Pass::Timed));
-        passes.push(Pass::Counted);
-        passes
-    }
-
     /// A number that no other call has.
     pub fn fresh_number(&mut self) -> u32 {
         self.number += 1;
@@ -124,6 +113,33 @@ impl<'a> Bench<'a> {
         let id = format!("{}{}", subject.word(), self.fresh_number());
         let netns = self.world.netns(&id);
         Container { path: netns.path().display().to_string(), id, netns }
+    }
+
+    /// Takes a container that is done with. Its namespace stays until
+    /// [`Bench::settle`]: the kernel takes one down in the background, and the next
+    /// call, whoever's it is, would wait for its grace periods.
+    pub fn retire(&mut self, container: Container) {
+        self.retired.push(container.netns);
+    }
+
+    /// Removes the namespaces of containers that are done with, and waits until
+    /// the kernel has taken them down.
+    pub fn settle(&mut self) {
+        let Some(last) = self.retired.last() else { return };
+        // The kernel takes them down in turn; the near end of a pair that reaches
+        // into the last one goes when it has come that far.
+        let pair = ["type", "veth", "peer", "name", "settle", "netns", last.name()];
+        self.world.exec(&[&["ip", "link", "add", "settle"][..], &pair[..]].concat());
+        for netns in self.retired.drain(..) {
+            netns.remove();
+        }
+        let until = Instant::now() + Duration::from_mins(1);
+        while self.world.try_exec(&["ip", "link", "show", "settle"]).code == 0
+            && Instant::now() < until
+        {}
+        // Removing a link waits for the grace periods of those before.
+        self.world.exec(&["ip", "link", "add", "settle", "type", "veth"]);
+        self.world.exec(&["ip", "link", "del", "settle"]);
     }
 
     /// Where a subject keeps files of a kind.

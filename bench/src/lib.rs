@@ -15,6 +15,7 @@ pub mod report;
 pub mod samples;
 pub mod sections;
 pub mod subject;
+pub mod turns;
 
 /// What a step of a benchmark returns: a message for a person.
 pub type Outcome<T = ()> = Result<T, String>;

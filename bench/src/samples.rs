@@ -97,6 +97,11 @@ impl Cell {
         !self.wall.is_empty()
     }
 
+    /// How often it was timed.
+    pub fn rounds(&self) -> usize {
+        self.wall.len()
+    }
+
     /// The shortest, in milliseconds: what the work costs, undisturbed.
     pub fn best(&self) -> Option<f64> {
         self.wall.iter().min().map(milliseconds)

@@ -38,9 +38,10 @@ pub(crate) fn add(netns: &NetNs, host_end: &str, address: &str, extras: &[&str])
 /// Interface and extras gone.
 pub(crate) fn remove(host_end: &str, address: &str, extras: &[&str]) -> Outcome {
     let has = |name| extras.contains(&name);
-    if has("masquerade") || has("ports") {
-        ports::remove(address, has("ports"), has("masquerade"))?;
-    }
+    let is_translated = has("masquerade") || has("ports");
+    let _open = is_translated
+        .then(|| ports::remove(address, has("ports"), has("masquerade")))
+        .transpose()?;
     let mut host = RouteSocket::open()?;
     if has("limits") {
         let ifb = ifb_name(host_end);

@@ -38,7 +38,7 @@ fn main() -> Outcome {
         ["return", netns, link] => links::move_out(netns, link),
         ["loopback", netns] => links::loopback(netns),
         ["ports", address] => ports::add(address, true, false),
-        ["unports", address] => ports::remove(address, true, false),
+        ["unports", address] => ports::remove(address, true, false).map(drop),
         _ => Err(USAGE.into()),
     }
 }

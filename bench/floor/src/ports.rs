@@ -62,8 +62,14 @@ pub(crate) fn add(address: &str, ports: bool, masquerade: bool) -> Outcome {
     Ok(NftSocket::open()?.commit(&batch)?)
 }
 
-/// The same elements gone, in one transaction.
-pub(crate) fn remove(address: &str, ports: bool, masquerade: bool) -> Outcome {
+/// The same elements gone, in one transaction. Closing the socket waits for the
+/// grace period that the transaction began: whoever has more to do keeps it open
+/// meanwhile.
+pub(crate) fn remove(
+    address: &str,
+    ports: bool,
+    masquerade: bool,
+) -> Result<NftSocket, Box<dyn std::error::Error>> {
     let address = parse(address)?;
     let mut batch = Batch::new();
     if masquerade {
@@ -73,7 +79,9 @@ pub(crate) fn remove(address: &str, ports: bool, masquerade: bool) -> Outcome {
         batch.delete_elements(TABLE.set(PORTS), &mapped(address));
         batch.delete_elements(TABLE.set(HAIRPINS), &hairpins(address));
     }
-    Ok(NftSocket::open()?.commit(&batch)?)
+    let mut socket = NftSocket::open()?;
+    socket.commit(&batch)?;
+    Ok(socket)
 }
 
 /// Two ports of the host that are this address's alone.

@@ -18,8 +18,10 @@ fewest netlink messages that make the same end state, with nothing looked at fir
 and nothing kept. A call is timed from fork to exit, warm, in a private network and
 mount namespace with its state on tmpfs, or on a real disk where a row says so.
 Subjects take turns within each round; only where a subject needs the host's tables
-to itself (port mappings, packets) they follow one another. Times depend on the
-machine: what can be relied on are ratios, and the counts.
+to itself (port mappings, packets) they follow one another. Where a Go plugin needs
+seconds for a round, it has fewer of them, and on curves its system calls are counted
+at the first point only. Times depend on the machine: what can be relied on are
+ratios, and the counts.
 
 ";
 

@@ -60,18 +60,24 @@ pub(super) fn times(report: &Report, section: &str) -> Option<Vec<Words>> {
         .filter(|(_, cells)| cells.values().any(super::Cell::is_timed))
         .collect();
     let subjects = present(&rows)?;
-    let mut head = vec!["ms: median (least, 95 %)".to_owned()];
+    let mut head = vec!["ms: median (least, 95 %; rounds if fewer)".to_owned()];
     head.extend(subjects.iter().map(|subject| subject.name().to_owned()));
     head.extend(["Go / Podwire".to_owned(), "Podwire / floor".to_owned()]);
     let mut table = vec![head];
     for (place, cells) in rows {
         let mut words = vec![name(place)];
+        let ours = cells.get(&Subject::Podwire).map_or(0, super::Cell::rounds);
         words.extend(subjects.iter().map(|subject| {
             let cell = cells.get(subject).filter(|cell| cell.is_timed());
             cell.map_or_else(String::new, |cell| {
                 let [median, best, late] = [cell.median(), cell.best(), cell.late()]
                     .map(|time| short(time.unwrap_or_default()));
-                format!("{median} ({best}, {late})")
+                // A slow one isn't asked as often.
+                let rounds = match cell.rounds() {
+                    fewer if fewer < ours => format!("; {fewer}"),
+                    _ => String::new(),
+                };
+                format!("{median} ({best}, {late}{rounds})")
             })
         }));
         words.push(ratio(cells, Subject::GoNew, Subject::Podwire));

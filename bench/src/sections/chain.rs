@@ -11,18 +11,16 @@ use crate::subject::Subject;
 pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
     interfaces::floor_bridge(bench);
     bench.floor(&["prepare"]).run(Pass::Warm)?;
-    for pass in bench.passes() {
-        for subject in bench.subjects(&Subject::ALL) {
-            let container = bench.container(subject);
-            let outcome = match subject {
-                Subject::Floor => floor(bench, &container, pass),
-                _ => plugins(bench, subject, &container, pass),
-            };
-            container.netns.remove();
-            tolerate(bench, subject, outcome)?;
-        }
-    }
-    Ok(())
+    let subjects = bench.subjects(&Subject::ALL);
+    bench.take(bench.turns(), &subjects, |bench, subject, pass| {
+        let container = bench.container(subject);
+        let outcome = match subject {
+            Subject::Floor => floor(bench, &container, pass),
+            _ => plugins(bench, subject, &container, pass),
+        };
+        bench.retire(container);
+        outcome
+    })
 }
 
 fn place(verb: &str) -> Place {

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::Outcome;
 use crate::bench::{Bench, Place, State};
 use crate::call::{Target, VERSION};
+use crate::turns::Turns;
 
 /// Reservations that are there already.
 const POOLS: [u32; 4] = [10, 1_000, 10_000, 60_000];
@@ -31,26 +32,26 @@ fn one(bench: &mut Bench<'_>, state: State, count: u32) -> Outcome {
         fill(&directory.join(&network), count)?;
     }
     // Every call of the Go plugins reads them all.
-    let rounds = if count > 5_000 { bench.options.rounds.min(8) } else { bench.options.rounds };
-    for pass in bench.some_passes(rounds) {
-        for subject in bench.with_plugins() {
-            let config = json!({
-                "cniVersion": VERSION, "name": network, "type": "bridge",
-                "ipam": {
-                    "type": "host-local", "subnet": "10.64.0.0/14",
-                    "dataDir": bench.directory(state, subject, "pools")?
-                }
-            });
-            let container = format!("c{}", bench.fresh_number());
-            let target = Target { container: &container, netns: "/nowhere", ifname: "eth0" };
-            for verb in ["ADD", "DEL"] {
-                let name = format!("host-local {verb}{}", state.suffix());
-                let call = bench.plugin(subject, verb, target, &config)?.by_name("host-local");
-                let place = Place::new("host-local", name).at(count);
-                bench.measure(&place, subject, pass, &call)?;
+    let turns = Turns { counts_go: count == POOLS[0], ..bench.turns() };
+    let subjects = bench.with_plugins();
+    bench.take(turns, &subjects, |bench, subject, pass| {
+        let config = json!({
+            "cniVersion": VERSION, "name": network, "type": "bridge",
+            "ipam": {
+                "type": "host-local", "subnet": "10.64.0.0/14",
+                "dataDir": bench.directory(state, subject, "pools")?
             }
+        });
+        let container = format!("c{}", bench.fresh_number());
+        let target = Target { container: &container, netns: "/nowhere", ifname: "eth0" };
+        for verb in ["ADD", "DEL"] {
+            let name = format!("host-local {verb}{}", state.suffix());
+            let call = bench.plugin(subject, verb, target, &config)?.by_name("host-local");
+            let place = Place::new("host-local", name).at(count);
+            bench.measure(&place, subject, pass, &call)?;
         }
-    }
+        Ok(())
+    })?;
     for subject in bench.with_plugins() {
         let directory = bench.directory(state, subject, "pools")?;
         std::fs::remove_dir_all(&directory).map_err(|error| error.to_string())?;

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::tolerate;
 use crate::Outcome;
 use crate::bench::{Bench, Container, Pass, Place, State, bridge_name};
 use crate::call::{VERSION, with, with_previous};
@@ -87,16 +86,12 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
     bench.world.exec(&["ip", "link", "add", PARENT, "type", "veth", "peer", "name", "parent1"]);
     bench.world.exec(&["ip", "link", "set", PARENT, "up"]);
     for kind in KINDS {
-        for pass in bench.passes() {
-            for subject in bench.subjects(&Subject::ALL) {
-                // It came with 1.4.
-                if kind.name == "tap" && subject == Subject::GoOld {
-                    continue;
-                }
-                let outcome = life(bench, kind, subject, pass);
-                tolerate(bench, subject, outcome)?;
-            }
-        }
+        let mut subjects = bench.subjects(&Subject::ALL);
+        // It came with 1.4.
+        subjects.retain(|subject| kind.name != "tap" || *subject != Subject::GoOld);
+        bench.take(bench.turns(), &subjects, |bench, subject, pass| {
+            life(bench, kind, subject, pass)
+        })?;
     }
     bench.world.exec(&["ip", "link", "del", PARENT]);
     Ok(())
@@ -125,7 +120,7 @@ fn life(bench: &mut Bench<'_>, kind: &Kind, subject: Subject, pass: Pass) -> Out
     if kind.name == "host-device" {
         bench.world.try_exec(&["ip", "link", "del", &device]);
     }
-    container.netns.remove();
+    bench.retire(container);
     outcome
 }
 
@@ -175,15 +170,13 @@ fn plugin_life(
 pub(super) fn masquerade(bench: &mut Bench<'_>) -> Outcome {
     floor_bridge(bench);
     bench.floor(&["prepare"]).run(Pass::Warm)?;
-    for pass in bench.passes() {
-        for subject in bench.subjects(&Subject::ALL) {
-            let container = bench.container(subject);
-            let outcome = masquerade_life(bench, subject, &container, pass);
-            container.netns.remove();
-            tolerate(bench, subject, outcome)?;
-        }
-    }
-    Ok(())
+    let subjects = bench.subjects(&Subject::ALL);
+    bench.take(bench.turns(), &subjects, |bench, subject, pass| {
+        let container = bench.container(subject);
+        let outcome = masquerade_life(bench, subject, &container, pass);
+        bench.retire(container);
+        outcome
+    })
 }
 
 fn masquerade_life(

@@ -88,7 +88,7 @@ pub fn run(bench: &mut Bench<'_>) -> Outcome {
 }
 
 /// A failure of a peer is noted, one of ours ends the run.
-fn tolerate<T: Default>(
+pub(crate) fn tolerate<T: Default>(
     bench: &mut Bench<'_>,
     subject: Subject,
     outcome: Outcome<T>,

@@ -8,6 +8,7 @@ use crate::Outcome;
 use crate::bench::{Bench, Pass, Place, State};
 use crate::call::{VERSION, with, with_previous};
 use crate::subject::Subject;
+use crate::turns::Turns;
 
 /// Mappings of other containers.
 const COUNTS: [u32; 4] = [0, 100, 1_000, 10_000];
@@ -51,20 +52,19 @@ pub(super) fn config(mappings: &Value, result: &str) -> Outcome<Value> {
 /// Subjects don't take turns here: each has to have the host's tables alone,
 /// or the rules of one would slow down the other.
 fn one(bench: &mut Bench<'_>, subject: Subject, backend: Backend, count: u32) -> Outcome {
-    let rounds = if count > 5_000 && subject.is_go() { 2 } else { bench.options.rounds };
-    let passes = bench.some_passes(rounds);
+    let turns = Turns { counts_go: count == COUNTS[0], ..bench.turns() };
     let suffix = if backend == Backend::Nftables { ", nftables backend" } else { "" };
     let place = |verb: &str| Place::new("portmap", format!("portmap {verb}{suffix}")).at(count);
     if subject == Subject::Floor {
         bench.floor(&["prepare"]).run(Pass::Warm)?;
         neighbours::lay(bench, subject, backend, count)?;
-        for pass in passes {
+        return bench.take(turns, &[subject], |bench, subject, pass| {
             for (verb, word) in [("ADD", "ports"), ("DEL", "unports")] {
                 let call = bench.floor(&[word, "10.103.0.2"]);
                 bench.measure(&place(verb), subject, pass, &call)?;
             }
-        }
-        return Ok(());
+            Ok(())
+        });
     }
     interfaces::floor_bridge(bench);
     let container = bench.container(subject);
@@ -80,16 +80,18 @@ fn one(bench: &mut Bench<'_>, subject: Subject, backend: Backend, count: u32) ->
     let first = with(&portmap, json!({"runtimeConfig": {"portMappings": two(9_000)}}));
     bench.plugin(subject, "ADD", lasting.target(), &first)?.run(Pass::Warm)?;
     neighbours::lay(bench, subject, backend, count)?;
-    for pass in passes {
+    bench.take(turns, &[subject], |bench, subject, pass| {
         for verb in ["ADD", "CHECK", "DEL"] {
             let call = bench.plugin(subject, verb, container.target(), &portmap)?;
             let outcome = bench.measure(&place(verb), subject, pass, &call);
             tolerate(bench, subject, outcome)?;
         }
-    }
+        Ok(())
+    })?;
     let bridge = with_previous(&bridge, &result)?;
     bench.plugin(subject, "DEL", container.target(), &bridge)?.run(Pass::Warm)?;
-    container.netns.remove();
-    lasting.netns.remove();
+    bench.retire(container);
+    bench.retire(lasting);
+    bench.settle();
     Ok(())
 }

@@ -21,23 +21,14 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
 }
 
 fn one(bench: &mut Bench<'_>, state: State, libcni_for_all: bool) -> Outcome {
-    let passes = bench.passes();
-    for pass in passes {
-        for subject in bench.with_plugins() {
-            if libcni_for_all
-                && (subject != Subject::Podwire || bench.options.programs.peers.is_none())
-            {
-                continue;
-            }
-            let runtime = if subject == Subject::Podwire && !libcni_for_all {
-                Runtime::Podwire
-            } else {
-                Runtime::Libcni
-            };
-            life(bench, state, runtime, subject, pass)?;
-        }
-    }
-    Ok(())
+    let has_libcni = bench.options.programs.peers.is_some();
+    let mut subjects = bench.with_plugins();
+    subjects.retain(|subject| !libcni_for_all || (*subject == Subject::Podwire && has_libcni));
+    bench.take(bench.turns(), &subjects, |bench, subject, pass| {
+        let is_ours = subject == Subject::Podwire && !libcni_for_all;
+        let runtime = if is_ours { Runtime::Podwire } else { Runtime::Libcni };
+        life(bench, state, runtime, subject, pass)
+    })
 }
 
 /// Writes the network list of the chain.
@@ -86,6 +77,6 @@ fn life(
             break;
         }
     }
-    container.netns.remove();
+    bench.retire(container);
     outcome
 }

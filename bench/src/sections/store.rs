@@ -17,6 +17,7 @@ use super::tolerate;
 use crate::Outcome;
 use crate::bench::{Bench, Place, State};
 use crate::subject::Subject;
+use crate::turns::Turns;
 
 /// Attachments that are recorded.
 const COUNTS: [u32; 4] = [0, 100, 1_000, 10_000];
@@ -56,19 +57,20 @@ fn one(bench: &mut Bench<'_>, subject: Subject, new: std::ops::Range<u32>) -> Ou
         ],
         _ => vec![("list", driver.bare(&words(&["cached-attachments"])))],
     };
-    for pass in bench.some_passes(bench.options.rounds.min(10)) {
+    let rounds = bench.options.rounds.min(10);
+    bench.take(Turns { rounds, counts_go: count == 0 }, &[subject], |bench, subject, pass| {
         let container = bench.container(subject);
         for verb in ["add", "check", "del"] {
             let call = driver.call(verb, NETWORK, &container, "lo", &json!({}));
             let place = Place::new("store", format!("loopback {}", verb.to_uppercase())).at(count);
             bench.measure(&place, subject, pass, &call)?;
         }
-        container.netns.remove();
+        bench.retire(container);
         for (name, call) in &looks {
             bench.measure(&Place::new("store", *name).at(count), subject, pass, call)?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 fn configure(bench: &Bench<'_>, subject: Subject) -> Outcome<std::path::PathBuf> {

@@ -81,7 +81,7 @@ fn direct(bench: &mut Bench<'_>, outside: &Netns) -> Outcome<Rates> {
     let rates = rates(&container, outside, [SocketAddr::new(to, 80), SocketAddr::new(to, 81)])?;
     let bridge = with_previous(&bridge, &result)?;
     bench.plugin(Subject::Podwire, "DEL", container.target(), &bridge)?.run(Pass::Warm)?;
-    container.netns.remove();
+    bench.retire(container);
     Ok(rates)
 }
 
@@ -120,8 +120,9 @@ fn mapped(bench: &mut Bench<'_>, outside: &Netns, subject: Subject, backend: Bac
     bench.plugin(subject, "DEL", container.target(), &config)?.run(Pass::Warm)?;
     let bridge = with_previous(&bridge, &result)?;
     bench.plugin(subject, "DEL", container.target(), &bridge)?.run(Pass::Warm)?;
-    container.netns.remove();
-    lasting.netns.remove();
+    bench.retire(container);
+    bench.retire(lasting);
+    bench.settle();
     Ok(())
 }
 
