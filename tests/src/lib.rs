@@ -22,6 +22,7 @@
 pub mod check;
 pub mod collection;
 mod container;
+pub mod containerd;
 pub mod crash;
 pub mod dhcp;
 pub mod differential;

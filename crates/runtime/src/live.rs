@@ -7,7 +7,8 @@
 //! (the runtime writes both down beside the record). Without that proof, as for
 //! what libcni has recorded, it counts as alive if any namespace is there, even
 //! a stranger's, and as unknown (so kept) if the path can't be looked at or the directory
-//! that held it is missing too, as it is in another mount namespace.
+//! that held it is missing too, as it is in another mount namespace. Where no path
+//! was recorded, the one in the result is looked at.
 
 use std::path::Path;
 
@@ -43,7 +44,8 @@ impl Liveness {
 
 /// Looks for the namespace of a recorded attachment.
 pub fn liveness(stored: &Stored) -> Liveness {
-    if stored.record.netns.is_empty() {
+    let path = stored.record.namespace_path();
+    if path.is_empty() {
         return Liveness::Unknown;
     }
     if let Some(recorded) = &stored.sandbox
@@ -52,12 +54,14 @@ pub fn liveness(stored: &Stored) -> Liveness {
         // No namespace outlives its boot, whatever is at the path.
         return Liveness::Dead;
     }
-    let path = Path::new(&stored.record.netns);
+    let path = Path::new(&*path);
     match NetNs::open(path) {
         Ok(netns) => match (&stored.sandbox, netns.identity()) {
             (Some(recorded), Some(present)) if *recorded != present => Liveness::Dead,
             _ => Liveness::Alive,
         },
+        // What only a result names may be a virtual machine's socket.
+        Err(OpenError::NotANamespace { .. }) if stored.record.netns.is_empty() => Liveness::Unknown,
         Err(OpenError::NotANamespace { .. }) => Liveness::Dead,
         Err(OpenError::Missing { .. }) if path.starts_with("/proc") => Liveness::Dead,
         Err(OpenError::Missing { .. }) => {

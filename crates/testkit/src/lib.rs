@@ -43,7 +43,7 @@ pub use command::Output;
 pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};
 pub use kill::storage::{DiskFault, Spoiled};
-pub use peers::{GoPlugins, libcni_client};
+pub use peers::{GoPlugins, libcni_client, peers_directory};
 pub use plugin::{Plugin, Shipped};
 pub use state::HostState;
 pub use world::{Netns, World};

@@ -41,7 +41,7 @@ impl GoPlugins {
     #[track_caller]
     fn locate(name: &str, variable: &str) -> Self {
         let directory =
-            std::env::var_os(variable).map_or_else(|| peers().join(name), PathBuf::from);
+            std::env::var_os(variable).map_or_else(|| peers_directory().join(name), PathBuf::from);
         // Packages unpack to usr/lib/cni; the directory itself may hold them too.
         let candidates = [directory.join("usr/lib/cni"), directory.join("bin"), directory.clone()];
         let found = candidates.iter().find(|candidate| candidate.join("bridge").is_file());
@@ -55,13 +55,13 @@ impl GoPlugins {
 /// The program that drives plugins with Go's own libcni, built by `cargo xtask peers`.
 #[track_caller]
 pub fn libcni_client() -> PathBuf {
-    let program = peers().join("libcni-client");
+    let program = peers_directory().join("libcni-client");
     assert!(program.is_file(), "{} is missing; run: cargo xtask peers", program.display());
     program
 }
 
 /// Where `cargo xtask peers` puts them: `PODWIRE_PEERS_DIR`, relative to the project.
-fn peers() -> PathBuf {
+pub fn peers_directory() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = std::env::var_os("PODWIRE_PEERS_DIR");
     root.join(directory.unwrap_or_else(|| "target/peers".into()))

@@ -66,7 +66,7 @@ fn named(keep: &[Keep], network: &NetworkName, listing: &Listing) -> Result<Vali
             let is_meant = record.key.network == *network
                 && record.key.ifname == *ifname
                 && (ids.contains(container_id)
-                    || place.as_ref().is_some_and(|place| place.is_of(&record.netns)));
+                    || place.as_ref().is_some_and(|place| place.is_of(&record.namespace_path())));
             if is_meant {
                 is_recorded = true;
                 valid.push((container_id.clone(), ifname.clone()));

@@ -74,7 +74,7 @@ fn as_json(census: &Census) -> String {
         writer.key("network").string(key.network.as_str());
         writer.key("containerId").string(key.container_id.as_str());
         writer.key("ifName").string(key.ifname.as_str());
-        writer.key("netns").string(&entry.stored.record.netns);
+        writer.key("netns").string(&entry.stored.record.namespace_path());
         writer.strings("addresses", &addresses(entry));
         if let Some(age) = entry.age {
             writer.key("ageSeconds").integer(age.as_secs());

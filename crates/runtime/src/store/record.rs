@@ -2,6 +2,7 @@
 //! with the same keys in the same order, so that either runtime reads what
 //! the other wrote.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use base64::Engine as _;
@@ -85,6 +86,22 @@ impl Record {
         }
         let result = VersionedResult::parse(&self.result, SpecVersion::V0_1_0);
         Some(result.and_then(VersionedResult::into_newest))
+    }
+
+    /// The path of the namespace; empty when nothing tells it. libcni before 1.2
+    /// recorded none (containerd 1.6, Podman 4): there it is the sandbox of the
+    /// interface in the result, which plugins set to `CNI_NETNS` (specification,
+    /// section 5).
+    pub fn namespace_path(&self) -> Cow<'_, str> {
+        if !self.netns.is_empty() {
+            return Cow::Borrowed(&self.netns);
+        }
+        let Some(Ok(result)) = self.cni_result() else { return Cow::Borrowed("") };
+        let name = self.key.ifname.as_str();
+        let mut inside = result.interfaces.into_iter().filter(|interface| interface.name == name);
+        let sandbox = inside.find_map(|interface| interface.sandbox);
+        // The id of a virtual machine may be there instead.
+        Cow::Owned(sandbox.filter(|path| path.starts_with('/')).unwrap_or_default())
     }
 
     /// The record as one line of JSON. An unfinished one carries its state

@@ -223,6 +223,37 @@ fn b005_another_boot_or_namespace_at_the_path_is_dead() {
     assert!(!file.exists());
 }
 
+/// libcni before 1.2 recorded no path; only a namespace that was there and is not proves
+/// anything then.
+#[test]
+fn a_record_without_a_path_has_the_one_of_its_result() {
+    use crate::live::{Liveness, liveness};
+    let (directory, store) = store();
+    let gone = directory.path().join("gone");
+    let socket = directory.path().join("socket");
+    fs::write(&socket, "").unwrap();
+    let mut record = record(key("net", "c1", "eth0"), State::Attached);
+    record.netns.clear();
+    for (sandbox, wanted) in [
+        ("/proc/self/ns/net", Liveness::Alive),
+        (gone.to_str().unwrap(), Liveness::Dead),
+        (socket.to_str().unwrap(), Liveness::Unknown),
+        ("the-id-of-a-machine", Liveness::Unknown),
+        ("", Liveness::Unknown),
+    ] {
+        let interfaces = format!(
+            r#"[{{"name":"veth0"}},{{"name":"lo","sandbox":"/x/y"}},{{"name":"eth0","sandbox":"{sandbox}"}}]"#
+        );
+        record.result = format!(r#"{{"cniVersion":"1.0.0","interfaces":{interfaces}}}"#);
+        store.commit(&record).unwrap();
+        let stored = only(&store);
+        assert_eq!(stored.record.netns, "");
+        assert_eq!(liveness(&stored), wanted, "{sandbox}");
+        let expected = if sandbox.starts_with('/') { sandbox } else { "" };
+        assert_eq!(stored.record.namespace_path(), expected);
+    }
+}
+
 #[test]
 fn what_libcni_has_deleted_is_swept() {
     let (directory, store) = store();

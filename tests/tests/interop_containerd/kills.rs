@@ -1,0 +1,100 @@
+//! containerd killed with signal 9 in the middle of what it does with a pod.
+
+use std::path::Path;
+
+use podwire_testkit::fake;
+use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
+use podwire_tests::wait_until;
+use serde_json::json;
+
+use crate::lab::{RANGES, list, network, remove, run, under_each_release};
+
+under_each_release!(killed_while_a_pod_is_run, killed_while_a_pod_is_stopped);
+
+/// There while the plugin waits.
+const HELD: &str = "/run/world/held";
+/// What it waits for.
+const RELEASE: &str = "/run/world/release";
+
+/// A plugin's script: it hands on the result of the one before; when it is asked for
+/// the verb of the day, it says so and waits. Whom it then answers is gone.
+fn hold(verb: &str) -> String {
+    format!(
+        r#"if [ "$CNI_COMMAND" = {verb} ]; then : > {HELD}; read -r line < {RELEASE}; fi
+case "$CNI_COMMAND $request" in "ADD "*'"prevResult"'*)
+    printf '%s' "$request" | sed 's/.*"prevResult"://; s/,"type":"hold".*//'
+    exit 0 ;;
+esac"#
+    )
+}
+
+/// A node whose list stops at a verb: before the first plugin, between two, or after
+/// the last.
+fn held(release: Release, verb: &str, place: usize) -> Containerd {
+    let containerd = Containerd::start(release);
+    fake::record("hold").script(&hold(verb)).write(Path::new("/opt/cni/bin"));
+    containerd.node.world.exec(&["mkfifo", RELEASE]);
+    let mut config = list(release, &RANGES);
+    config["plugins"].as_array_mut().unwrap().insert(place, json!({"type": "hold"}));
+    network(&containerd, &config);
+    containerd
+}
+
+/// Makes a call, kills containerd when the plugin has begun to wait, and starts it again
+/// when the plugin has ended, too.
+#[track_caller]
+fn kill_during<T: Send + std::fmt::Debug>(
+    containerd: &mut Containerd,
+    call: impl FnOnce() -> Result<T, Failure> + Send,
+) {
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(call);
+        wait_until("the plugin that waits", || Path::new(HELD).exists());
+        containerd.kill();
+        let answer = caller.join().unwrap();
+        assert!(matches!(answer, Err(Failure::Lost(_))), "{answer:?}");
+    });
+    std::fs::write(RELEASE, "go on\n").unwrap();
+    containerd.restart();
+}
+
+fn killed_while_a_pod_is_run(release: Release) {
+    for place in 0..=3 {
+        let mut containerd = held(release, "ADD", place);
+        let before = containerd.node.world.snapshot();
+        let cri = containerd.cri.clone();
+        let pod = Pod::new("cut short").with_port(8080, 80);
+        kill_during(&mut containerd, || cri.run_pod(&pod));
+        if place > 0 {
+            let half_made = containerd.node.left(&before);
+            assert!(!half_made.changes.is_empty(), "the bridge plugin had been called");
+        }
+        remove_all(&containerd);
+        containerd.node.assert_nothing_left(&before);
+    }
+}
+
+fn killed_while_a_pod_is_stopped(release: Release) {
+    for place in 0..=3 {
+        let mut containerd = held(release, "DEL", place);
+        let before = containerd.node.world.snapshot();
+        let id = run(&containerd, &Pod::new("cut short").with_port(8080, 80));
+        let cri = containerd.cri.clone();
+        kill_during(&mut containerd, || cri.stop_pod(&id));
+        // It waits no more, whoever asks.
+        fake::record("hold").write(Path::new("/opt/cni/bin"));
+        remove_all(&containerd);
+        containerd.node.assert_nothing_left(&before);
+    }
+}
+
+/// Removes what the runtime still knows of, which is the one pod.
+#[track_caller]
+fn remove_all(containerd: &Containerd) {
+    let pods = containerd.cri.pods();
+    assert_eq!(pods.len(), 1, "{pods:?}");
+    for id in pods {
+        remove(containerd, &id);
+    }
+    assert_eq!(std::fs::read_dir("/run/netns").unwrap().count(), 0, "namespaces");
+}

@@ -1,0 +1,110 @@
+//! What the tests share: each test for each release, a list, and questions to the kernel.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use podwire_testkit::Netns;
+use podwire_tests::containerd::{Containerd, Pod, Release};
+use podwire_tests::wait_until;
+use serde_json::{Value, json};
+
+/// Makes a test of each function for each release.
+macro_rules! under_each_release {
+    ($($test:ident),+ $(,)?) => {
+        mod installed {
+            $(#[test]
+            fn $test() {
+                super::$test(podwire_tests::containerd::Release::Installed);
+            })+
+        }
+        mod newest {
+            $(#[test]
+            fn $test() {
+                super::$test(podwire_tests::containerd::Release::Newest);
+            })+
+        }
+    };
+}
+pub(crate) use under_each_release;
+
+/// A list as clusters have it, with addresses of these ranges.
+pub(crate) fn list(release: Release, ranges: &[&str]) -> Value {
+    let ranges: Vec<Value> = ranges.iter().map(|range| json!([{"subnet": range}])).collect();
+    json!({
+        "cniVersion": release.cni_version(),
+        "name": "pods",
+        "plugins": [
+            {
+                "type": "bridge",
+                "bridge": "br0",
+                "isGateway": true,
+                "hairpinMode": true,
+                "ipMasq": true,
+                "ipam": {
+                    "type": "host-local",
+                    "ranges": ranges,
+                    "routes": [{"dst": "0.0.0.0/0"}],
+                },
+            },
+            {"type": "portmap", "capabilities": {"portMappings": true}},
+            {"type": "bandwidth", "capabilities": {"bandwidth": true}},
+        ],
+    })
+}
+
+/// Addresses of both families for all.
+pub(crate) const RANGES: [&str; 2] = ["10.1.0.0/24", "fd01::/64"];
+
+/// Writes a network's configuration and waits until containerd has taken notice.
+#[track_caller]
+pub(crate) fn network(containerd: &Containerd, config: &Value) {
+    containerd.node.network(config);
+    wait_until("a network that is ready", || containerd.cri.network_ready().status);
+}
+
+/// Runs a pod that must run; returns its id.
+#[track_caller]
+pub(crate) fn run(containerd: &Containerd, pod: &Pod) -> String {
+    match containerd.cri.run_pod(pod) {
+        Ok(id) => id,
+        Err(failure) => panic!("{}: {failure}; the log:\n{}", pod.name, containerd.log().text()),
+    }
+}
+
+/// Stops and removes a pod, as the kubelet does.
+#[track_caller]
+pub(crate) fn remove(containerd: &Containerd, id: &str) {
+    for step in [containerd.cri.stop_pod(id), containerd.cri.remove_pod(id)] {
+        if let Err(failure) = step {
+            panic!("{id}: {failure}; the log:\n{}", containerd.log().text());
+        }
+    }
+}
+
+/// The addresses of `eth0` in a namespace, as the kernel has them.
+#[track_caller]
+pub(crate) fn addresses(containerd: &Containerd, namespace: &Path) -> Vec<IpAddr> {
+    let enter = format!("--net={}", namespace.display());
+    let command = ["nsenter", &enter, "ip", "-j", "addr", "show", "dev", "eth0"];
+    let links = containerd.node.world.exec(&command).json();
+    let addresses = links[0]["addr_info"].as_array().unwrap().iter();
+    addresses
+        .filter(|address| address["scope"] == "global")
+        .map(|address| address["local"].as_str().unwrap().parse().unwrap())
+        .collect()
+}
+
+/// Asks a server for its page.
+pub(crate) fn page(from: &Netns, address: IpAddr, port: u16) -> std::io::Result<String> {
+    let patience = Duration::from_secs(3);
+    from.run(|| {
+        let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    })
+}

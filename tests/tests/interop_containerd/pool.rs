@@ -1,0 +1,40 @@
+//! A pool without a free address, as the kubelet hears of it.
+
+use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
+
+use crate::lab::{list, network, remove, run, under_each_release};
+
+under_each_release!(a_pod_without_an_address_is_refused_with_our_words);
+
+fn a_pod_without_an_address_is_refused_with_our_words(release: Release) {
+    let containerd = Containerd::start(release);
+    network(&containerd, &list(release, &["10.1.0.0/30"]));
+    let before = containerd.node.world.snapshot();
+    let only = run(&containerd, &Pod::new("only"));
+    let full = containerd.node.world.snapshot();
+
+    let refused = containerd.cri.run_pod(&Pod::new("late"));
+    let Err(Failure::Refused(_, message)) = &refused else { panic!("{refused:?}") };
+    assert!(message.contains("no IP addresses available"), "{message}");
+    containerd.node.assert_nothing_left(&full);
+    for id in containerd.cri.pods().into_iter().filter(|id| *id != only) {
+        remove(&containerd, &id);
+    }
+    containerd.node.assert_nothing_left(&full);
+
+    remove(&containerd, &only);
+    containerd.node.assert_nothing_left(&before);
+}
+
+/// Releases before 2 know no STATUS.
+#[test]
+fn a_full_pool_makes_the_node_not_ready() {
+    let containerd = Containerd::start(Release::Newest);
+    network(&containerd, &list(Release::Newest, &["10.1.0.0/30"]));
+    let only = run(&containerd, &Pod::new("only"));
+    let condition = containerd.cri.network_ready();
+    assert!(!condition.status, "{condition:?}");
+    assert!(condition.message.contains("10.1.0."), "{condition:?}");
+    remove(&containerd, &only);
+    assert!(containerd.cri.network_ready().status);
+}
