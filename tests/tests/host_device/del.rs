@@ -236,3 +236,26 @@ fn the_alias_alone_brings_the_device_home() {
     assert_home(&lab);
     lab.world.snapshot().since(&before).without(is_bookkeeping).assert_empty();
 }
+
+/// B101: a container with rights over its network gives a link of its own the device's
+/// name, alias and MAC address: what comes to the host is the device.
+#[test]
+fn b101_a_containers_imitation_does_not_come_to_the_host() {
+    for with_record in [true, false] {
+        let (lab, _peer) = lab();
+        let netns = lab.container("c1");
+        let before = lab.world.snapshot();
+        let result = lab.add(&netns, &plain());
+        let mac = result["interfaces"][0]["mac"].as_str().unwrap();
+        ip(&netns, "link set net1 down");
+        ip(&netns, "link set net1 name real");
+        ip(&netns, &format!("link add net1 address {mac} type bridge"));
+        ip(&netns, "link set net1 alias hdev");
+        let sent = if with_record { with_previous(&plain(), &result) } else { plain() };
+        lab.call("DEL", &netns, &sent).run().success();
+        assert_eq!(link(&netns, "net1").unwrap()["linkinfo"]["info_kind"], "bridge");
+        assert_eq!(link(&netns, "real"), None);
+        assert_home(&lab);
+        lab.world.snapshot().since(&before).without(is_bookkeeping).assert_empty();
+    }
+}

@@ -69,9 +69,11 @@ impl Record {
 
     /// Whether a link is the device, given that its alias says so. Its MAC
     /// address may be changed inside (tuning), its index on the way: either is
-    /// proof.
+    /// proof. What takes the place of hardware must be hardware: a container can give
+    /// any alias and address to a link that it makes.
     pub(super) fn is_of(&self, link: &Link) -> bool {
-        link.index == self.index || (self.mac.is_some() && link.mac == self.mac)
+        let may_be = !self.physical || link.kind.is_none();
+        may_be && (link.index == self.index || (self.mac.is_some() && link.mac == self.mac))
     }
 
     fn to_json(&self) -> String {

@@ -68,8 +68,13 @@ impl Search {
                 |link: &&Link| link.alias.as_deref() == Some(&record.name) && record.is_of(link);
             // Somebody may have taken its alias away.
             let is_bare = |link: &&Link| link.alias.is_none() && record.is_of(link);
-            return named
-                .filter(is_it)
+            // Of several that say so it is the one that kept its index, which nothing in
+            // the container can change.
+            let is_itself = |link: &&Link| link.index == record.index && is_it(link);
+            return links
+                .iter()
+                .find(is_itself)
+                .or_else(|| named.filter(is_it))
                 .or_else(|| links.iter().find(is_it))
                 .or_else(|| named.filter(is_bare));
         }
