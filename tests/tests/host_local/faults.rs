@@ -1,11 +1,50 @@
 //! A lock that is held, a disk that is full or can't be written.
 
 use std::io::BufRead;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use podwire_sys::mount;
 
 use super::*;
+
+/// Another process, as the Go plugin, that holds the lock of a pool.
+struct Holder(Child);
+
+impl Holder {
+    fn start(lock: &Path) -> Self {
+        let mut holder = Command::new("flock")
+            .arg("--no-fork")
+            .arg(lock)
+            .args(["sh", "-c", "echo held; exec cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = std::io::BufReader::new(holder.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        Self(holder)
+    }
+
+    /// Panics unless the call waits as long as it may, and names file and holder.
+    fn assert_keeps_out(&self, call: Plugin, lock: &Path) {
+        let started = std::time::Instant::now();
+        let error = call.run().error(11);
+        let waited = started.elapsed().as_secs();
+        assert!((7..=10).contains(&waited), "waited {waited} s");
+        let text = error["msg"].as_str().unwrap();
+        assert!(text.contains(lock.to_str().unwrap()), "{text}");
+        assert!(text.contains(&format!("pid {} (cat)", self.0.id())), "{text}");
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// B091
 #[test]
@@ -14,29 +53,32 @@ fn b091_a_held_lock_ends_in_code_11_that_names_file_and_holder() {
     let config = pool.config(&one_range("10.9.0.0/24"));
     pool.add("c1", &config);
     let lock = pool.file("lock");
-    let mut holder = Command::new("flock")
-        .arg("--no-fork")
-        .arg(&lock)
-        .args(["sh", "-c", "echo held; exec cat"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut output = std::io::BufReader::new(holder.stdout.take().unwrap());
-    output.read_line(&mut line).unwrap();
-    let started = std::time::Instant::now();
-    let error = pool.call("ADD", "c2", &config).run().error(11);
-    let waited = started.elapsed().as_secs();
-    assert!((7..=10).contains(&waited), "waited {waited} s");
-    let text = error["msg"].as_str().unwrap();
-    assert!(text.contains(lock.to_str().unwrap()), "{text}");
-    assert!(text.contains(&format!("pid {} (cat)", holder.id())), "{text}");
+    let holder = Holder::start(&lock);
+    holder.assert_keeps_out(pool.call("ADD", "c2", &config), &lock);
     assert_eq!(pool.reservations().len(), 1);
     pool.call("STATUS", "", &config).run().success();
-    holder.kill().unwrap();
-    holder.wait().unwrap();
+    drop(holder);
     pool.add("c2", &config);
+}
+
+/// B091: GC neither waits for ever nor frees without the lock, and does its work when it
+/// is run again.
+#[test]
+fn b091_gc_ends_in_code_11_while_another_process_holds_the_lock() {
+    let pool = Pool::new();
+    let mut config = pool.config(&one_range("10.9.0.0/24"));
+    pool.add("c1", &config);
+    pool.add("c2", &config);
+    let lock = pool.file("lock");
+    config["cni.dev/valid-attachments"] = json!([{"containerID": "c1", "ifname": "eth0"}]);
+    let holder = Holder::start(&lock);
+    holder.assert_keeps_out(pool.call("GC", "", &config), &lock);
+    assert_eq!(pool.reservations().len(), 2);
+    drop(holder);
+    pool.call("GC", "", &config).run().success();
+    assert_eq!(pool.reservations().len(), 1);
+    let taken = std::fs::metadata(&lock).unwrap();
+    assert_eq!(taken.len(), 0, "it is the file that the Go plugin locks, and stays");
 }
 
 /// B088
