@@ -170,12 +170,12 @@ pub struct Outside {
     pub node: IpAddr,
 }
 
-/// Waits until something is so, at most ten seconds.
+/// Waits until something is so, at most half a minute.
 #[track_caller]
 pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(10), "{what} did not happen");
+        assert!(started.elapsed() < Duration::from_secs(30), "{what} did not happen");
         std::thread::yield_now();
     }
 }

@@ -12,7 +12,9 @@ mod messages;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use podwire_testkit::fake::Fake;
 use podwire_testkit::{Background, Log, Output, peers_directory};
+use serde_json::Value;
 
 use self::machine::Machine;
 use crate::node::{Node, Plugins, wait_until};
@@ -74,12 +76,22 @@ pub struct Containerd {
 }
 
 impl Containerd {
-    /// Starts containerd on a fresh node with our plugins and the image of [`IMAGE`],
-    /// but without a network.
+    /// Starts containerd on a fresh node with our plugins, this network and the image of
+    /// [`IMAGE`].
     #[track_caller]
-    pub fn start(release: Release) -> Self {
+    pub fn start(release: Release, network: &Value) -> Self {
+        Self::start_with(release, network, &[])
+    }
+
+    /// The same with more plugins.
+    #[track_caller]
+    pub fn start_with(release: Release, network: &Value, more: &[Fake]) -> Self {
         let node = Node::new(Plugins::Ours);
+        node.network(network);
         let plugins = node.plugin_directory();
+        for plugin in more {
+            plugin.write(&plugins);
+        }
         podwire_sys::mount::bind(&plugins, Path::new("/opt/cni/bin")).unwrap();
         // What containerd mounts there, such as the pods' namespaces, is seen here too.
         podwire_sys::mount::make_shared(Path::new("/run")).unwrap();
@@ -92,6 +104,8 @@ impl Containerd {
         let archive = started.node.world.path("image.tar");
         image::write(&archive);
         started.ctr(&["-n", "k8s.io", "images", "import", archive.to_str().unwrap()]).success();
+        let condition = started.cri.network_ready();
+        assert!(condition.status, "{condition:?}");
         started
     }
 

@@ -4,7 +4,7 @@ use podwire_testkit::Output;
 use podwire_testkit::state::Change;
 use podwire_tests::containerd::{Containerd, Pod, Release};
 
-use crate::lab::{RANGES, addresses, list, network, remove, run, under_each_release};
+use crate::lab::{RANGES, addresses, list, remove, run, under_each_release};
 
 under_each_release!(podwire_sees_and_collects_what_containerd_made);
 
@@ -36,8 +36,7 @@ fn check(containerd: &Containerd, id: &str) {
 }
 
 fn podwire_sees_and_collects_what_containerd_made(release: Release) {
-    let containerd = Containerd::start(release);
-    network(&containerd, &list(release, &RANGES));
+    let containerd = Containerd::start(release, &list(release, &RANGES));
     let before = containerd.node.world.snapshot();
     let stays = run(&containerd, &Pod::new("stays").with_port(8080, 80));
     let one = containerd.node.world.snapshot();

@@ -7,36 +7,40 @@ use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
 use podwire_tests::wait_until;
 use serde_json::json;
 
-use crate::lab::{RANGES, list, network, remove, run, under_each_release};
+use crate::lab::{RANGES, list, remove, run, under_each_release};
 
-under_each_release!(killed_while_a_pod_is_run, killed_while_a_pod_is_stopped);
+under_each_release!(
+    killed_while_a_pod_is_run,
+    killed_while_a_pod_is_stopped,
+    killed_while_a_plugin_runs_on,
+);
 
 /// There while the plugin waits.
 const HELD: &str = "/run/world/held";
 /// What it waits for.
 const RELEASE: &str = "/run/world/release";
+/// Where the plugins are.
+const PLUGINS: &str = "/opt/cni/bin";
 
-/// A plugin's script: it hands on the result of the one before; when it is asked for
-/// the verb of the day, it says so and waits. Whom it then answers is gone.
-fn hold(verb: &str) -> String {
-    format!(
-        r#"if [ "$CNI_COMMAND" = {verb} ]; then : > {HELD}; read -r line < {RELEASE}; fi
-case "$CNI_COMMAND $request" in "ADD "*'"prevResult"'*)
-    printf '%s' "$request" | sed 's/.*"prevResult"://; s/,"type":"hold".*//'
-    exit 0 ;;
-esac"#
-    )
+/// A line of a plugin's script: when it is asked for this verb, it says so and waits.
+fn wait_on(verb: &str) -> String {
+    format!(r#"if [ "$CNI_COMMAND" = {verb} ]; then : > {HELD}; read -r line < {RELEASE}; fi"#)
 }
+
+/// Hands on the result of the plugin before, which libcni writes before the type.
+const HAND_ON: &str = r#"case "$CNI_COMMAND $request" in "ADD "*'"prevResult"'*)
+    printf '%s' "$request" | sed 's/.*"prevResult"://; s/,"type":"[a-z]*"}$//'
+    exit 0 ;;
+esac"#;
 
 /// A node whose list stops at a verb: before the first plugin, between two, or after
 /// the last.
 fn held(release: Release, verb: &str, place: usize) -> Containerd {
-    let containerd = Containerd::start(release);
-    fake::record("hold").script(&hold(verb)).write(Path::new("/opt/cni/bin"));
-    containerd.node.world.exec(&["mkfifo", RELEASE]);
     let mut config = list(release, &RANGES);
     config["plugins"].as_array_mut().unwrap().insert(place, json!({"type": "hold"}));
-    network(&containerd, &config);
+    let hold = fake::record("hold").script(&wait_on(verb)).script(HAND_ON);
+    let containerd = Containerd::start_with(release, &config, &[hold]);
+    containerd.node.world.exec(&["mkfifo", RELEASE]);
     containerd
 }
 
@@ -82,10 +86,46 @@ fn killed_while_a_pod_is_stopped(release: Release) {
         let cri = containerd.cri.clone();
         kill_during(&mut containerd, || cri.stop_pod(&id));
         // It waits no more, whoever asks.
-        fake::record("hold").write(Path::new("/opt/cni/bin"));
+        fake::record("hold").write(Path::new(PLUGINS));
         remove_all(&containerd);
         containerd.node.assert_nothing_left(&before);
     }
+}
+
+/// The plugin of the dead runtime is in the middle of an ADD when the DEL of the next one
+/// comes, and ends only then.
+fn killed_while_a_plugin_runs_on(release: Release) {
+    let mut config = list(release, &RANGES);
+    config["plugins"][0]["ipam"]["type"] = json!("slow");
+    config["plugins"].as_array_mut().unwrap().push(json!({"type": "witness"}));
+    let slow = fake::record("slow")
+        .script(&wait_on("ADD"))
+        .script(&format!("printf '%s' \"$request\" | {PLUGINS}/host-local; exit"));
+    let witness = fake::record("witness").script(HAND_ON);
+    let mut containerd = Containerd::start_with(release, &config, &[slow, witness]);
+    containerd.node.world.exec(&["mkfifo", RELEASE]);
+    let before = containerd.node.world.snapshot();
+
+    let cri = containerd.cri.clone();
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| cri.run_pod(&Pod::new("cut short").with_port(8080, 80)));
+        wait_until("the plugin that waits", || Path::new(HELD).exists());
+        containerd.kill();
+        assert!(matches!(caller.join().unwrap(), Err(Failure::Lost(_))));
+        containerd.restart();
+        let id = containerd.cri.pods().remove(0);
+        let cri = &cri;
+        let stop = scope.spawn(move || cri.stop_pod(&id));
+        // The first of the list in the order of DEL; ours wait for their attachment.
+        wait_until("DEL", || {
+            let calls = fake::calls(Path::new(PLUGINS));
+            calls.iter().any(|call| call.plugin == "witness" && call.command == "DEL")
+        });
+        std::fs::write(RELEASE, "go on\n").unwrap();
+        stop.join().unwrap().unwrap();
+    });
+    remove_all(&containerd);
+    containerd.node.assert_nothing_left(&before);
 }
 
 /// Removes what the runtime still knows of, which is the one pod.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use podwire_testkit::Netns;
 use podwire_tests::containerd::{Containerd, Pod, Release};
-use podwire_tests::wait_until;
 use serde_json::{Value, json};
 
 /// Makes a test of each function for each release.
@@ -56,13 +55,6 @@ pub(crate) fn list(release: Release, ranges: &[&str]) -> Value {
 
 /// Addresses of both families for all.
 pub(crate) const RANGES: [&str; 2] = ["10.1.0.0/24", "fd01::/64"];
-
-/// Writes a network's configuration and waits until containerd has taken notice.
-#[track_caller]
-pub(crate) fn network(containerd: &Containerd, config: &Value) {
-    containerd.node.network(config);
-    wait_until("a network that is ready", || containerd.cri.network_ready().status);
-}
 
 /// Runs a pod that must run; returns its id.
 #[track_caller]

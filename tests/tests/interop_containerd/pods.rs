@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use podwire_tests::containerd::{Containerd, Failure, IMAGE, PAGE, Pod, Release};
 use podwire_tests::wait_until;
 
-use crate::lab::{RANGES, addresses, list, network, page, remove, run, under_each_release};
+use crate::lab::{RANGES, addresses, list, page, remove, run, under_each_release};
 
 under_each_release!(
     a_pod_serves_its_page_and_is_removed_whole,
@@ -19,10 +19,9 @@ under_each_release!(
 const SERVER: [&str; 6] = ["/bin/httpd", "-f", "-p", "80", "-h", "/www"];
 
 fn a_pod_serves_its_page_and_is_removed_whole(release: Release) {
-    let containerd = Containerd::start(release);
+    let containerd = Containerd::start(release, &list(release, &RANGES));
     let world = &containerd.node.world;
     let outside = containerd.node.outside();
-    network(&containerd, &list(release, &RANGES));
     let before = world.snapshot();
 
     let pod = Pod::new("web")
@@ -64,9 +63,8 @@ fn rates(containerd: &Containerd) -> Vec<u64> {
 }
 
 fn fifty_pods_at_once(release: Release) {
-    let containerd = Containerd::start(release);
+    let containerd = Containerd::start(release, &list(release, &RANGES));
     let world = &containerd.node.world;
-    network(&containerd, &list(release, &RANGES));
     let before = world.snapshot();
 
     let cri = &containerd.cri;
@@ -98,8 +96,7 @@ fn at_once<T: Send>(count: usize, work: impl Fn(usize) -> Result<T, Failure> + S
 }
 
 fn a_pod_outlives_its_runtime(release: Release) {
-    let mut containerd = Containerd::start(release);
-    network(&containerd, &list(release, &RANGES));
+    let mut containerd = Containerd::start(release, &list(release, &RANGES));
     let before = containerd.node.world.snapshot();
     let pod = Pod::new("web").with_port(8080, 80);
     let id = run(&containerd, &pod);
@@ -124,8 +121,7 @@ fn a_pod_outlives_its_runtime(release: Release) {
 }
 
 fn ctr_runs_a_container_with_a_network(release: Release) {
-    let containerd = Containerd::start(release);
-    network(&containerd, &list(release, &RANGES));
+    let containerd = Containerd::start(release, &list(release, &RANGES));
     let before = containerd.node.world.snapshot();
     let group = format!("{}/ctr", containerd.cgroup());
     let said = containerd.ctr(&[

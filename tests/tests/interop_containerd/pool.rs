@@ -2,13 +2,12 @@
 
 use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
 
-use crate::lab::{list, network, remove, run, under_each_release};
+use crate::lab::{list, remove, run, under_each_release};
 
 under_each_release!(a_pod_without_an_address_is_refused_with_our_words);
 
 fn a_pod_without_an_address_is_refused_with_our_words(release: Release) {
-    let containerd = Containerd::start(release);
-    network(&containerd, &list(release, &["10.1.0.0/30"]));
+    let containerd = Containerd::start(release, &list(release, &["10.1.0.0/30"]));
     let before = containerd.node.world.snapshot();
     let only = run(&containerd, &Pod::new("only"));
     let full = containerd.node.world.snapshot();
@@ -29,8 +28,7 @@ fn a_pod_without_an_address_is_refused_with_our_words(release: Release) {
 /// Releases before 2 know no STATUS.
 #[test]
 fn a_full_pool_makes_the_node_not_ready() {
-    let containerd = Containerd::start(Release::Newest);
-    network(&containerd, &list(Release::Newest, &["10.1.0.0/30"]));
+    let containerd = Containerd::start(Release::Newest, &list(Release::Newest, &["10.1.0.0/30"]));
     let only = run(&containerd, &Pod::new("only"));
     let condition = containerd.cri.network_ready();
     assert!(!condition.status, "{condition:?}");

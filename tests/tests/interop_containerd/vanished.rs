@@ -2,13 +2,12 @@
 
 use podwire_tests::containerd::{Containerd, Pod, Release};
 
-use crate::lab::{RANGES, list, network, remove, run, under_each_release};
+use crate::lab::{RANGES, list, remove, run, under_each_release};
 
 under_each_release!(a_sandbox_without_its_namespace_is_removed_whole);
 
 fn a_sandbox_without_its_namespace_is_removed_whole(release: Release) {
-    let containerd = Containerd::start(release);
-    network(&containerd, &list(release, &RANGES));
+    let containerd = Containerd::start(release, &list(release, &RANGES));
     let before = containerd.node.world.snapshot();
     for dies in [false, true] {
         let id = run(&containerd, &Pod::new("orphan").with_port(8080, 80));
