@@ -174,8 +174,9 @@ impl Store {
     /// # Errors
     /// If the file can't be written; nothing has changed then.
     pub fn write_intent(&self, record: &Record) -> Result<(), RuntimeError> {
-        ensure(&self.paths.intents())?;
-        write(&self.paths.intent_file(&record.key), record)
+        making(&self.paths.intents(), || {
+            write(&self.paths.intent_file(&record.key), record, Durability::Durable)
+        })
     }
 
     /// Turns the intent into the finished record, durably, and returns its
@@ -185,14 +186,21 @@ impl Store {
     /// If it can't be written; the intent is then still there.
     pub fn commit(&self, record: &Record) -> Result<PathBuf, RuntimeError> {
         let intent = self.paths.intent_file(&record.key);
-        ensure(&self.paths.intents())?;
-        ensure(&self.paths.results())?;
-        write(&intent, record)?;
+        // What counts is the name that it gets under `results`. Until that is on the
+        // disk, a crash of the machine may bring back the intent that it replaces; after
+        // it, that one doesn't count beside the record (`Found::best`, `Store::list`).
+        making(&self.paths.intents(), || write(&intent, record, Durability::ContentDurable))?;
         // Before the record is one: none is ever without.
-        ensure(&self.paths.sandboxes())?;
-        sandbox::write(&self.paths.sandbox_file(&record.key), &record.netns, &intent)?;
+        making(&self.paths.sandboxes(), || {
+            sandbox::write(&self.paths.sandbox_file(&record.key), &record.netns, &intent)
+        })?;
         let place = self.paths.libcni_file(&record.key);
-        let place = match fs::hard_link(&intent, &place) {
+        let mut linked = fs::hard_link(&intent, &place);
+        if linked.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
+            ensure(&self.paths.results())?;
+            linked = fs::hard_link(&intent, &place);
+        }
+        let place = match linked {
             Ok(()) => {
                 remove_file(&intent)?;
                 place
@@ -351,9 +359,23 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
     Ok(paths)
 }
 
-fn write(path: &Path, record: &Record) -> Result<(), RuntimeError> {
-    write_atomic(path, record.to_json().as_bytes(), 0o600, Durability::Durable)
+fn write(path: &Path, record: &Record, durability: Durability) -> Result<(), RuntimeError> {
+    write_atomic(path, record.to_json().as_bytes(), 0o600, durability)
         .map_err(|error| store_error("writing", path, error))
+}
+
+/// Does what needs a directory, which is nearly always there; makes it if not.
+fn making(
+    directory: &Path,
+    work: impl Fn() -> Result<(), RuntimeError>,
+) -> Result<(), RuntimeError> {
+    match work() {
+        Err(RuntimeError::Store { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            ensure(directory)?;
+            work()
+        }
+        other => other,
+    }
 }
 
 fn ensure(directory: &Path) -> Result<(), RuntimeError> {

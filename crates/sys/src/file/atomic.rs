@@ -13,6 +13,9 @@ use crate::error::at;
 pub enum Durability {
     /// File and directory are on the disk when the call returns.
     Durable,
+    /// The file is, its name perhaps not: for one that gets another name next, in a
+    /// directory that the caller syncs.
+    ContentDurable,
     /// Only a crash of the process is survived; for what a reboot makes worthless.
     Volatile,
 }
@@ -38,7 +41,7 @@ pub fn write_atomic(
     let mut tries = 1;
     loop {
         let temporary = Temporary::write(directory, bytes, mode)?;
-        if durability == Durability::Durable {
+        if durability != Durability::Volatile {
             temporary.sync()?;
         }
         match temporary.rename_to(path) {
@@ -76,7 +79,11 @@ mod tests {
     fn replaces_content_and_sets_the_mode() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("record");
-        for (text, durability) in [("old", Durability::Volatile), ("new", Durability::Durable)] {
+        for (text, durability) in [
+            ("old", Durability::Volatile),
+            ("newer", Durability::ContentDurable),
+            ("new", Durability::Durable),
+        ] {
             write_atomic(&path, text.as_bytes(), 0o600, durability).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }

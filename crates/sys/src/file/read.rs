@@ -42,6 +42,8 @@ pub fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>, PathError> {
         }
         match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
             Ok(0) => return Ok(bytes),
+            // There was room for more than a file that tells its size has.
+            Ok(_) if bytes.len() == expected => return Ok(bytes),
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(PathError::new("reading", path, error)),
         }
