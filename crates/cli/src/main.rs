@@ -31,9 +31,10 @@ use arguments::{Format, Outcome};
 use podwire_sys::arena::Arena;
 use podwire_sys::process::{BeyondSizeLimit, beyond_size_limit};
 
-/// A command lives for milliseconds, too.
+/// A command lives for milliseconds, too; one that lists a node needs some 2 kB for
+/// each attachment.
 #[global_allocator]
-static MEMORY: Arena = Arena::new();
+static MEMORY: Arena<{ 8 << 20 }> = Arena::new();
 
 fn main() -> ExitCode {
     // A full file is an error like a full disk, not the end in the middle of a change.

@@ -20,12 +20,12 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of the region: several times what an ADD takes.
-const SIZE: usize = 1 << 20;
+/// Bytes of the region unless another size is said: several times what an ADD takes.
+const USUAL: usize = 1 << 20;
 
-/// A global allocator. Make it a `static`: its memory is a part of it, in pages
-/// that the kernel gives when they are first touched.
-pub struct Arena {
+/// A global allocator with a region of `SIZE` bytes. Make it a `static`: its memory is
+/// a part of it, in pages that the kernel gives when they are first touched.
+pub struct Arena<const SIZE: usize = USUAL> {
     region: UnsafeCell<MaybeUninit<[u8; SIZE]>>,
     /// Where the next block begins at the earliest.
     next: AtomicUsize,
@@ -35,9 +35,9 @@ pub struct Arena {
 
 // SAFETY: blocks never overlap, since each is cut off by one atomic exchange of
 // `next`; the region is reached only through blocks that were handed out.
-unsafe impl Sync for Arena {}
+unsafe impl<const SIZE: usize> Sync for Arena<SIZE> {}
 
-impl Arena {
+impl<const SIZE: usize> Arena<SIZE> {
     /// An arena of which nothing is used.
     #[must_use]
     pub const fn new() -> Self {
@@ -88,13 +88,13 @@ impl Arena {
     }
 }
 
-impl Default for Arena {
+impl<const SIZE: usize> Default for Arena<SIZE> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl std::fmt::Debug for Arena {
+impl<const SIZE: usize> std::fmt::Debug for Arena<SIZE> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let used = self.next.load(Ordering::Relaxed);
         formatter.debug_struct("Arena").field("used", &used).finish_non_exhaustive()
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Arena {
 //
 // SAFETY: a block is either the general allocator's, which keeps the contract, or a
 // part of the region of the size and alignment asked for that no other block has.
-unsafe impl GlobalAlloc for Arena {
+unsafe impl<const SIZE: usize> GlobalAlloc for Arena<SIZE> {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match self.cut(layout) {
@@ -226,7 +226,7 @@ mod tests {
     fn what_does_not_fit_comes_from_elsewhere() {
         static MEMORY: Arena = Arena::new();
         let arena = &MEMORY;
-        let (half, whole) = (layout(SIZE / 2 + 1, 16), layout(SIZE * 2, 16));
+        let (half, whole) = (layout(USUAL / 2 + 1, 16), layout(USUAL * 2, 16));
         // SAFETY: no size is zero; each block is used with its layout, and not after.
         unsafe {
             let inside = arena.alloc(half);
