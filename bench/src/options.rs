@@ -72,7 +72,7 @@ impl Options {
             },
             disk: disk.ok_or_else(|| needed("--disk"))?,
             sections,
-            rounds: rounds.unwrap_or(if quick { 3 } else { 20 }),
+            rounds: rounds.unwrap_or(if quick { 3 } else { 12 }),
             quick,
             limits,
             bless,

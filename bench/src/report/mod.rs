@@ -4,6 +4,7 @@ pub mod budget;
 pub mod machine;
 pub mod page;
 pub mod plot;
+mod readme;
 pub mod table;
 
 use std::collections::BTreeMap;
@@ -104,7 +105,8 @@ impl Report {
     }
 }
 
-/// Writes `benchmarks.md` and the plots beside it.
+/// Writes `benchmarks.md` and the plots beside it, and after a whole run the table in
+/// the `README.md` above.
 ///
 /// # Errors
 /// The directory can't be written, or a plot can't be drawn.
@@ -114,5 +116,11 @@ pub fn write(report: &Report, machine: &machine::Machine, directory: &Path) -> O
     std::fs::create_dir_all(&plots).map_err(failed)?;
     let drawn = plot::draw_all(report, &plots)?;
     std::fs::write(directory.join("benchmarks.md"), page::page(report, machine, &drawn))
-        .map_err(failed)
+        .map_err(failed)?;
+    let readme = directory.join("../README.md");
+    let text = std::fs::read_to_string(&readme).unwrap_or_default();
+    match readme::renewed(&text, report) {
+        Some(text) => std::fs::write(&readme, text).map_err(failed),
+        None => Ok(()),
+    }
 }

@@ -16,7 +16,9 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
     for count in COUNTS {
         for subject in bench.with_plugins() {
             if subject == Subject::GoOld && count > COUNTS[0] {
-                bench.report.remark("Go 1.1.1 was not tried with the larger crowd: minutes");
+                bench
+                    .report
+                    .remark("Go 1.1.1 was not tried with the larger crowd: it takes minutes");
                 continue;
             }
             // A Go release takes half a minute for 200.

@@ -8,7 +8,8 @@ use crate::{Result, workspace};
 ///
 /// - `--section NAME`, as often as wanted: only these;
 /// - `--rounds N`: timed rounds of a call;
-/// - `--report`: writes `docs/benchmarks.md` and its plots;
+/// - `--report`: writes `docs/benchmarks.md` and its plots, and after a whole run the
+///   table in `README.md`;
 /// - `--quick`: few rounds, then counts against `bench/limits.tsv`;
 ///   `--no-peers` leaves out Go, `--bless` writes the limits anew.
 ///
