@@ -10,6 +10,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "host-local",
             setting: "an address of each family",
+            needs: &[],
             prepare: "",
             chain: pool,
             noticed: || {
@@ -78,6 +79,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bridge",
             setting: "with host-local",
+            needs: &[],
             prepare: "",
             chain: pool,
             noticed: || {
@@ -92,6 +94,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "static",
             setting: "an address of each family",
+            needs: &[],
             prepare: "",
             chain: || {
                 vec![json!({"type": "bridge", "bridge": "br0", "isGateway": true,

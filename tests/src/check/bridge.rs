@@ -1,5 +1,6 @@
 //! `bridge` and `ptp`: pairs with a host end.
 
+use podwire_testkit::Feature;
 use serde_json::{Value, json};
 
 use super::inside::{both_families, common, moved_routes};
@@ -10,6 +11,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bridge",
             setting: "default gateway, both families, MTU, masquerading, spoof check",
+            needs: &[],
             prepare: "",
             chain: || vec![gateway()],
             noticed: || {
@@ -41,6 +43,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bridge",
             setting: "layer 2, hairpin, isolation",
+            needs: &[],
             prepare: "",
             chain: || {
                 vec![json!({"type": "bridge", "bridge": "br0", "hairpinMode": true,
@@ -65,6 +68,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bridge",
             setting: "layer 2, promiscuous",
+            needs: &[],
             prepare: "",
             chain: || vec![json!({"type": "bridge", "bridge": "br0", "promiscMode": true})],
             noticed: || {
@@ -77,8 +81,22 @@ pub(super) fn subjects() -> Vec<Subject> {
             tolerated: || vec![listen("br0")],
         },
         Subject {
+            plugin: "bridge",
+            setting: "VLAN 100 as gateway, trunk of 200",
+            needs: &[Feature::BridgeVlanFiltering, Feature::Vlan],
+            prepare: "",
+            chain: || {
+                vec![json!({"type": "bridge", "bridge": "br0", "isGateway": true, "vlan": 100,
+                    "vlanTrunk": [{"id": 200}],
+                    "ipam": {"type": "static", "addresses": [{"address": "10.1.0.2/24"}]}})]
+            },
+            noticed: vlans,
+            tolerated: nothing,
+        },
+        Subject {
             plugin: "ptp",
             setting: "both families, MTU, masquerading",
+            needs: &[],
             prepare: "",
             chain: || {
                 vec![json!({"type": "ptp", "mtu": 1400, "ipMasq": true, "ipam": addresses(&[
@@ -341,4 +359,36 @@ fn point_to_point() -> Vec<Mutation> {
         forwarding_6(),
     ];
     [host_end(), more].concat()
+}
+
+fn vlans() -> Vec<Mutation> {
+    vec![
+        host("a VLAN of the port is removed", "bridge vlan del dev $HOST vid 200", &["VLAN 200"]),
+        host("the port's own VLAN is removed", "bridge vlan del dev $HOST vid 100", &["VLAN 100"]),
+        host("the port's own VLAN is tagged", "bridge vlan add dev $HOST vid 100", &["VLAN 100"]),
+        host("the port has a VLAN too many", "bridge vlan add dev $HOST vid 7", &["VLAN 7"]),
+        host(
+            "the bridge filters no VLANs",
+            "ip link set br0 type bridge vlan_filtering 0",
+            &["bridge br0", "VLAN filtering"],
+        ),
+        host("the VLAN's gateway is removed", "ip link del br0.100", &["br0.100"]),
+        host("the VLAN's gateway is down", "ip link set br0.100 down", &["br0.100", "down"]),
+        host(
+            "the VLAN's gateway has another MAC address",
+            "ip link set br0.100 address 02:00:00:00:00:09",
+            &["br0.100", "MAC address"],
+        ),
+        host(
+            "a gateway address is removed",
+            "ip addr del 10.1.0.1/24 dev br0.100",
+            &["gateway address 10.1.0.1/24 on br0.100 is missing"],
+        ),
+        host(
+            "the gateway's port is not in the VLAN",
+            "bridge vlan del vid 100 dev \
+             $(ip -br link show type veth | grep -o '^vgw[0-9a-f]*')",
+            &["VLAN 100 of port vgw", "expected untagged, found missing"],
+        ),
+    ]
 }

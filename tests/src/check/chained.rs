@@ -1,5 +1,6 @@
 //! Chains of plugins that change what those before them made: CHECK of all must pass.
 
+use podwire_testkit::Feature;
 use serde_json::{Value, json};
 
 use super::bridge::{addresses, gateway};
@@ -9,25 +10,38 @@ use super::{Subject, listen_inside, nothing};
 /// Every chain; the first plugin is the one that must bear with the others.
 pub(super) fn subjects() -> Vec<Subject> {
     vec![
-        chained("bridge", "tuning, bandwidth, portmap and firewall behind it", "", || {
+        chained("bridge", "tuning, bandwidth, portmap and firewall behind it", &[], "", || {
             [vec![open_bridge(), tuning(), limit()], with_filters()].concat()
         }),
-        chained("bridge", "sbr and tuning behind it", "", || {
+        chained("bridge", "sbr and tuning behind it", &[], "", || {
             vec![open_bridge(), json!({"type": "sbr"}), tuning()]
         }),
-        chained("ptp", "tuning, bandwidth, portmap and firewall behind it", "", || {
+        chained("bridge", "vrf and tuning behind it", &[Feature::Vrf], "", || {
+            vec![open_bridge(), json!({"type": "vrf", "vrfname": "blue"}), tuning()]
+        }),
+        chained("ptp", "tuning, bandwidth, portmap and firewall behind it", &[], "", || {
             [vec![point_to_point(), tuning(), limit()], with_filters()].concat()
         }),
-        chained("ptp", "sbr and tuning behind it", "", || {
+        chained("ptp", "sbr and tuning behind it", &[], "", || {
             vec![point_to_point(), json!({"type": "sbr"}), tuning()]
         }),
-        chained("macvlan", "sbr and tuning behind it", UPLINK, || {
+        chained("macvlan", "sbr and tuning behind it", &[], UPLINK, || {
             vec![one("macvlan"), json!({"type": "sbr"}), tuning()]
         }),
-        chained("tap", "sbr and tuning behind it", "", || {
+        chained("ipvlan", "sbr and tuning behind it", &[Feature::Ipvlan], UPLINK, || {
+            // Its MAC address is the parent's.
+            vec![one("ipvlan"), json!({"type": "sbr"}), json!({"type": "tuning", "mtu": 1300})]
+        }),
+        chained("vlan", "vrf and tuning behind it", &[Feature::Vlan, Feature::Vrf], UPLINK, || {
+            vec![one("vlan"), json!({"type": "vrf", "vrfname": "blue"}), tuning()]
+        }),
+        chained("dummy", "sbr and tuning behind it", &[Feature::Dummy], "", || {
+            vec![one("dummy"), json!({"type": "sbr"}), tuning()]
+        }),
+        chained("tap", "sbr and tuning behind it", &[], "", || {
             vec![one("tap"), json!({"type": "sbr"}), tuning()]
         }),
-        chained("host-device", "sbr and tuning behind it", DEVICE, || {
+        chained("host-device", "sbr and tuning behind it", &[], DEVICE, || {
             vec![one("host-device"), json!({"type": "sbr"}), tuning()]
         }),
     ]
@@ -40,11 +54,12 @@ const DEVICE: &str = "ip link add hdev type veth peer name far0; ip link set far
 fn chained(
     plugin: &'static str,
     setting: &'static str,
+    needs: &'static [Feature],
     prepare: &'static str,
     chain: fn() -> Vec<Value>,
 ) -> Subject {
     let tolerated = || vec![listen_inside()];
-    Subject { plugin, setting, prepare, chain, noticed: nothing, tolerated }
+    Subject { plugin, setting, needs, prepare, chain, noticed: nothing, tolerated }
 }
 
 /// Without the spoof check, which drops what has the MAC address that `tuning` gives: CHECK

@@ -1,9 +1,10 @@
 //! Plugins that make one interface in the container, move one there, or switch one on.
 
+use podwire_testkit::Feature;
 use serde_json::{Value, json};
 
 use super::bridge::addresses;
-use super::inside::{both_families, common, moved_routes, removed};
+use super::inside::{both_families, common, common_of_kind, moved_routes, removed};
 use super::{Mutation, Subject, host, inside, listen, listen_inside, nothing};
 
 /// Two uplinks to other machines.
@@ -13,7 +14,7 @@ const UPLINKS: &str = "for number in 0 1; do
     done";
 
 pub(super) fn subjects() -> Vec<Subject> {
-    vec![macvlan(), tap(), host_device(), loopback()]
+    vec![macvlan(), ipvlan(), vlan(), dummy(), tap(), host_device(), loopback()]
 }
 
 /// A plugin with an address of IPv4 alone: one of the other family is tried for a second
@@ -30,6 +31,7 @@ fn macvlan() -> Subject {
     Subject {
         plugin: "macvlan",
         setting: "child of up0 in mode bridge, MTU",
+        needs: &[],
         prepare: UPLINKS,
         chain: || one_address(&json!({"type": "macvlan", "master": "up0", "mtu": 1400})),
         noticed: || {
@@ -44,10 +46,83 @@ fn macvlan() -> Subject {
     }
 }
 
+fn ipvlan() -> Subject {
+    Subject {
+        plugin: "ipvlan",
+        setting: "child of up0 in mode l2, MTU",
+        needs: &[Feature::Ipvlan],
+        prepare: UPLINKS,
+        chain: || one_address(&json!({"type": "ipvlan", "master": "up0", "mtu": 1400})),
+        noticed: || {
+            let own = vec![
+                removed(),
+                alias(),
+                inside(
+                    "the mode is another",
+                    "ip link set eth0 type ipvlan mode l3",
+                    &["ipvlan mode: expected l2, found l3"],
+                ),
+                inside(
+                    "the isolation is another",
+                    "ip link set eth0 type ipvlan mode l2 private",
+                    &["ipvlan flag: expected bridge, found private"],
+                ),
+            ];
+            [common_of_kind(false, "expected a ipvlan"), parents(), own].concat()
+        },
+        tolerated: || vec![moved_routes()],
+    }
+}
+
+fn vlan() -> Subject {
+    Subject {
+        plugin: "vlan",
+        setting: "VLAN 100 of up0, MTU",
+        needs: &[Feature::Vlan],
+        prepare: UPLINKS,
+        chain: || {
+            one_address(&json!({"type": "vlan", "master": "up0", "vlanId": 100, "mtu": 1400}))
+        },
+        noticed: || {
+            let other = host(
+                "the VLAN is another",
+                "nsenter --net=$NETNS ip link set eth0 netns $$
+                 ip link del eth0
+                 ip link add link up0 name other type vlan id 7
+                 ip link set other address $MAC netns c1
+                 nsenter --net=$NETNS ip link set other name eth0",
+                &["VLAN: expected 100, found 7"],
+            );
+            let own = vec![removed(), alias(), other];
+            [common_of_kind(true, "expected a vlan"), parents(), own].concat()
+        },
+        tolerated: || vec![listen_inside()],
+    }
+}
+
+fn dummy() -> Subject {
+    Subject {
+        plugin: "dummy",
+        setting: "both families",
+        needs: &[Feature::Dummy],
+        prepare: "",
+        chain: || {
+            vec![json!({"type": "dummy", "ipam": addresses(&["10.1.0.2/24", "fd00:1::2/64"])})]
+        },
+        noticed: || {
+            let mut common = common_of_kind(true, "expected a dummy");
+            common.retain(|one| !one.what.contains("MTU"));
+            [common, both_families(), vec![removed(), alias()]].concat()
+        },
+        tolerated: || vec![listen_inside(), moved_routes()],
+    }
+}
+
 fn tap() -> Subject {
     Subject {
         plugin: "tap",
         setting: "owner and group, both families, MTU",
+        needs: &[],
         prepare: "",
         chain: || {
             vec![json!({"type": "tap", "mtu": 1400, "owner": 1000, "group": 1001,
@@ -83,6 +158,7 @@ fn host_device() -> Subject {
     Subject {
         plugin: "host-device",
         setting: "a device with an address",
+        needs: &[],
         prepare: "ip link add hdev address 02:00:00:00:00:d1 type veth peer name far0
             ip link set far0 up",
         chain: || one_address(&json!({"type": "host-device", "device": "hdev"})),
@@ -112,6 +188,7 @@ fn loopback() -> Subject {
     Subject {
         plugin: "loopback",
         setting: "",
+        needs: &[],
         prepare: "",
         chain: || vec![json!({"type": "loopback"})],
         noticed: || {

@@ -10,6 +10,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "portmap",
             setting: "TCP and UDP, both families, hairpin by masquerading",
+            needs: &[],
             prepare: "",
             chain: || {
                 vec![
@@ -26,6 +27,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "firewall",
             setting: "iptables, both families, ingressPolicy same-bridge",
+            needs: &[],
             prepare: "",
             chain: || {
                 let behind = json!({"type": "firewall", "backend": "iptables",

@@ -11,10 +11,11 @@ mod page;
 mod run;
 mod tables;
 
+use podwire_testkit::Feature;
 use serde_json::Value;
 
 pub use page::page;
-pub use run::prove;
+pub use run::{prove, prove_elsewhere};
 
 /// A plugin in a setting of its own.
 #[derive(Clone, Copy)]
@@ -23,6 +24,9 @@ pub struct Subject {
     pub plugin: &'static str,
     /// The setting, for people: `gateway, masqueraded`.
     pub setting: &'static str,
+    /// What the kernel must have; a kernel that may lack any of it is found in the
+    /// virtual machine only.
+    pub needs: &'static [Feature],
     /// A script for the host before the ADD.
     pub prepare: &'static str,
     /// The plugins' own keys in order, `type` included. The one whose CHECK is asked is
@@ -58,6 +62,16 @@ pub enum Deed {
     /// By listening on an interface of the host (true) or the container with a packet
     /// socket that sees everything, as `tcpdump` does.
     Listen(bool, &'static str),
+}
+
+/// Those that any kernel has what it takes for.
+pub fn subjects_here() -> Vec<Subject> {
+    subjects().into_iter().filter(|subject| subject.needs.is_empty()).collect()
+}
+
+/// Those of the virtual machine.
+pub fn subjects_elsewhere() -> Vec<Subject> {
+    subjects().into_iter().filter(|subject| !subject.needs.is_empty()).collect()
 }
 
 /// Every subject.

@@ -1,5 +1,6 @@
-//! `tuning`, `bandwidth` and `sbr`: what is done to an interface that is there.
+//! `tuning`, `bandwidth`, `sbr` and `vrf`: what is done to an interface that is there.
 
+use podwire_testkit::Feature;
 use serde_json::{Value, json};
 
 use super::bridge::addresses;
@@ -10,6 +11,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "tuning",
             setting: "every attribute and a sysctl",
+            needs: &[],
             prepare: "",
             chain: || vec![before(), tuned()],
             noticed: attributes,
@@ -18,6 +20,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "tuning",
             setting: "MTU alone",
+            needs: &[],
             prepare: "",
             chain: || vec![before(), json!({"type": "tuning", "mtu": 1300})],
             noticed: || vec![attributes().remove(1)],
@@ -40,6 +43,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bandwidth",
             setting: "both ways, an unshaped subnet of each family",
+            needs: &[],
             prepare: "",
             chain: || {
                 let mut limit = limit();
@@ -52,6 +56,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "bandwidth",
             setting: "both ways",
+            needs: &[],
             prepare: "",
             chain: || vec![before(), limit()],
             noticed: limits,
@@ -60,6 +65,7 @@ pub(super) fn subjects() -> Vec<Subject> {
         Subject {
             plugin: "sbr",
             setting: "both families",
+            needs: &[],
             prepare: "",
             chain: || vec![before(), json!({"type": "sbr"})],
             noticed: source_routing,
@@ -73,6 +79,15 @@ pub(super) fn subjects() -> Vec<Subject> {
                     ),
                 ]
             },
+        },
+        Subject {
+            plugin: "vrf",
+            setting: "table 10",
+            needs: &[Feature::Vrf],
+            prepare: "",
+            chain: || vec![before(), json!({"type": "vrf", "vrfname": "blue", "table": 10})],
+            noticed: domain,
+            tolerated: || vec![listen_inside()],
         },
     ]
 }
@@ -272,6 +287,43 @@ fn source_routing() -> Vec<Mutation> {
             "the IPv6 routes of the rule's table are removed",
             "ip -6 route flush table 101",
             &["fd00:1::/64", "table 101"],
+        ),
+        inside(
+            "the interface is removed",
+            "ip link del eth0",
+            &["interface eth0 in the container is missing"],
+        ),
+    ]
+}
+
+fn domain() -> Vec<Mutation> {
+    vec![
+        inside("the VRF is removed", "ip link del blue", &["VRF blue in the container is missing"]),
+        inside(
+            "the VRF is down",
+            "ip link set blue down",
+            &["VRF blue in the container: expected up, found down"],
+        ),
+        inside(
+            "the VRF has another table",
+            "ip link del blue; ip link add blue type vrf table 11; ip link set blue up
+             ip link set eth0 master blue",
+            &["VRF blue in the container: expected table 10, found 11"],
+        ),
+        inside(
+            "the VRF is one of another kind",
+            "ip link del blue; ip link add blue type bridge; ip link set blue up",
+            &["VRF blue in the container: expected a VRF, found bridge"],
+        ),
+        inside(
+            "the interface leaves the VRF",
+            "ip link set eth0 nomaster",
+            &["interface eth0 in the container: expected in VRF blue, found in none"],
+        ),
+        inside(
+            "the interface is in another VRF",
+            "ip link add red type vrf table 11; ip link set eth0 master red",
+            &["interface eth0 in the container: expected in VRF blue"],
         ),
         inside(
             "the interface is removed",
