@@ -127,13 +127,19 @@ fn b076_masquerade_in_legacy_xtables_goes() {
     let go = GoPlugins::debian();
     let call = go.plugin("bridge").command("ADD").container("c1").ifname("eth0");
     let call = call.netns(&namespace).env("PATH", format!("{directory}:/usr/sbin:/usr/bin"));
-    call.config(config("n1", None, "1.0.0")).run().success();
+    let result = call.config(config("n1", None, "1.0.0")).run().success().json();
     assert!(traces(&world).iter().any(|line| line.contains("-j CNI-")), "{:#?}", traces(&world));
+    let ips = result["ips"].as_array().unwrap().iter();
+    let addresses: Vec<_> = ips.map(|ip| ip["address"].as_str().unwrap()).collect();
+    assert!(!addresses.is_empty());
+    assert_eq!(check("c1", &addresses), []);
+    assert_eq!(check("c1", &["10.9.9.9/24"]).len(), 1);
 
     assert!(gc("n1", &[("c1", "eth0")]).is_empty());
     assert!(!traces(&world).is_empty());
     assert!(!gc("n1", &[]).is_empty());
     assert_eq!(traces(&world), Vec::<String>::new());
+    assert_eq!(check("c1", &addresses).len(), addresses.len());
     del("c1");
 }
 

@@ -15,7 +15,8 @@ use podwire_tests::{Container, Node, Outside, Plugins};
 /// Where the runtime looks.
 pub const BIN: &str = "/opt/cni/bin";
 /// The originals that tests of a life need.
-const ORIGINALS: [&str; 5] = ["bandwidth", "bridge", "firewall", "host-local", "portmap"];
+const ORIGINALS: [&str; 6] =
+    ["bandwidth", "bridge", "firewall", "host-device", "host-local", "portmap"];
 
 /// A node with Go plugins of its own in `/opt/cni/bin`.
 pub struct Lab {
@@ -37,6 +38,35 @@ impl Lab {
         }
         node.install_from(Path::new(BIN));
         Self { node, before: names() }
+    }
+
+    /// Has the node's `iptables` be the legacy one, as `update-alternatives` does.
+    #[track_caller]
+    pub fn prefer_legacy(&self) {
+        let world = &self.node.world;
+        let alternatives = world.path("alternatives");
+        let to = alternatives.to_str().unwrap();
+        world.exec(&["cp", "-a", "/etc/alternatives", to]);
+        for tool in ["iptables", "ip6tables"] {
+            for kind in ["", "-save", "-restore"] {
+                let target = format!("/usr/sbin/{tool}-legacy{kind}");
+                let link = format!("{to}/{tool}{kind}");
+                world.exec(&["ln", "-sfn", &target, &link]);
+            }
+        }
+        world.exec(&["mount", "--bind", to, "/etc/alternatives"]);
+        let version = world.exec(&["iptables", "--version"]).stdout;
+        assert!(version.contains("legacy"), "{version}");
+    }
+
+    /// All rules on the node, those in legacy xtables too.
+    #[track_caller]
+    pub fn rules(&self) -> String {
+        let mut text = self.node.world.exec(&["nft", "list", "ruleset"]).stdout;
+        for tool in ["iptables-legacy-save", "ip6tables-legacy-save"] {
+            text += &self.node.world.exec(&[tool]).stdout;
+        }
+        text
     }
 
     /// Runs `podwire migrate` with more arguments.

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub)]
 
 mod calls;
+mod devices;
 mod kills;
 mod lab;
 mod refusals;

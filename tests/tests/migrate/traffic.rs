@@ -14,14 +14,18 @@ use crate::lab::{Lab, Traffic, is_reached, seen_as};
 struct Past {
     plugins: Plugins,
     backend: &'static str,
+    /// Whether its rules are in legacy xtables.
+    is_legacy: bool,
     speaks: &'static str,
 }
 
 /// 1.1.1 knows one backend only.
-const PASTS: [Past; 3] = [
-    Past { plugins: Plugins::Debian, backend: "", speaks: "1.0.0" },
-    Past { plugins: Plugins::Sid, backend: "iptables", speaks: "1.1.0" },
-    Past { plugins: Plugins::Sid, backend: "nftables", speaks: "1.1.0" },
+const PASTS: [Past; 5] = [
+    Past { plugins: Plugins::Debian, backend: "", is_legacy: false, speaks: "1.0.0" },
+    Past { plugins: Plugins::Sid, backend: "iptables", is_legacy: false, speaks: "1.1.0" },
+    Past { plugins: Plugins::Sid, backend: "nftables", is_legacy: false, speaks: "1.1.0" },
+    Past { plugins: Plugins::Debian, backend: "", is_legacy: true, speaks: "1.0.0" },
+    Past { plugins: Plugins::Sid, backend: "iptables", is_legacy: true, speaks: "1.1.0" },
 ];
 
 impl Past {
@@ -76,6 +80,9 @@ fn outside(lab: &Lab) -> Outside {
 
 fn there_and_back(past: Past) {
     let lab = Lab::new(past.plugins);
+    if past.is_legacy {
+        lab.prefer_legacy();
+    }
     let node = &lab.node;
     let network = node.network(&past.network());
     let outside = outside(&lab);
@@ -91,6 +98,8 @@ fn there_and_back(past: Past) {
     assert!(bridge["says"].as_str().unwrap().contains(past.speaks), "{bridge}");
     assert!(check["differences"].as_array().unwrap().len() >= 4, "{check:#}");
     assert_eq!(check["made"], json!({}));
+    let save = node.world.exec(&["iptables-legacy-save"]).stdout;
+    assert_eq!(save.contains("8080"), past.is_legacy, "{save}");
 
     lab.migrate("").success();
     node.check(&network, &old).unwrap();
@@ -104,7 +113,7 @@ fn there_and_back(past: Past) {
     let back = lab.migrate("--rollback --output json");
     assert_eq!(back.code, 3, "{back:#?}");
     let back = back.json();
-    assert_eq!(back["restored"], json!(["host-local"]));
+    assert_eq!(back["restored"], json!(["host-device", "host-local"]));
     assert_eq!(back["forwarding"], json!(["bandwidth", "bridge", "firewall", "portmap"]));
     is_reached(&outside, &new);
     let newer = node.container("newer").with_port(8082, 80);
@@ -128,7 +137,7 @@ fn there_and_back(past: Past) {
     let port = SocketAddr::new(outside.node, 8081);
     assert!(probe::tcp_connect(&outside.netns, port, SILENCE).is_err());
     assert_eq!(seen_as(&outside, &heir.netns), address, "masqueraded for who is gone");
-    let rules = node.world.exec(&["nft", "list", "ruleset"]).stdout;
+    let rules = lab.rules();
     assert!(!rules.contains("/new/"), "{rules}");
 
     let is_go_able = past.backend != "nftables";
@@ -157,7 +166,7 @@ fn there_and_back(past: Past) {
     wait_until("the end of the namespaces' links", || {
         node.world.ip_json(&["link", "show", "master", "br0"]).as_array().unwrap().is_empty()
     });
-    let rules = node.world.exec(&["nft", "list", "ruleset"]).stdout;
+    let rules = lab.rules();
     assert!(!rules.contains("10.1.0.") && !rules.contains("podwire"), "{rules}");
 }
 
@@ -177,6 +186,16 @@ fn a_node_with_go_1_9_1_and_nftables_moves_there_and_back() {
 }
 
 #[test]
+fn a_node_with_go_1_1_1_and_legacy_xtables_moves_there_and_back() {
+    there_and_back(PASTS[3]);
+}
+
+#[test]
+fn a_node_with_go_1_9_1_and_legacy_xtables_moves_there_and_back() {
+    there_and_back(PASTS[4]);
+}
+
+#[test]
 fn what_was_attached_before_is_deleted_by_ours_to_the_last_rule() {
     let lab = Lab::new(Plugins::Sid);
     let node = &lab.node;
@@ -193,7 +212,7 @@ fn what_was_attached_before_is_deleted_by_ours_to_the_last_rule() {
     let address = old.address().to_string();
     node.del(&network, &old);
     assert!(!old.is_attached());
-    let rules = node.world.exec(&["nft", "list", "ruleset"]).stdout;
+    let rules = lab.rules();
     assert!(!rules.contains(&address) && !rules.contains("\"old\""), "{rules}");
     // Nothing of ours was made: all is back at once.
     lab.migrate("--rollback").success();

@@ -63,7 +63,7 @@ pub use collection::Masquerades;
 pub use layout::TABLE;
 pub use trial::available;
 
-use crate::kernel::{Kernel, refused};
+use crate::kernel::Kernel;
 use crate::nft::{display_name, owners, retrying, transaction};
 use departure::Departure;
 use layout::Layout;
@@ -192,7 +192,7 @@ impl Resource<Kernel> for Masquerade {
     }
 
     fn check(&self, kernel: &mut Kernel) -> Result<Vec<Difference>, Error> {
-        verify::differences(self, kernel.nft()?).map_err(refused)
+        verify::differences(self, kernel.nft()?)
     }
 
     fn remove(&self, kernel: &mut Kernel) -> Result<(), Error> {

@@ -185,6 +185,32 @@ pub(super) fn remove_xtables_chain(chain: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether the same stands in legacy xtables.
+pub(super) fn xtables_serve(chain: &str, address: IpNet) -> Result<bool, Error> {
+    let version = if address.addr().is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+    let rules = xtables::rules(version, "nat")?.unwrap_or_default();
+    Ok(is_served(&rules, chain, address))
+}
+
+/// Whether such rules hold the jump for an address, and both rules of the chain.
+fn is_served(rules: &[Vec<String>], chain: &str, address: IpNet) -> bool {
+    let of = |from: &str| {
+        let from = from.to_owned();
+        rules.iter().filter(move |rule| {
+            rule.first().is_some_and(|command| command == "-A") && rule.get(1) == Some(&from)
+        })
+    };
+    let is_source = |rule: &Vec<String>| {
+        let mut words = rule.iter().skip_while(|word| *word != "-s").skip(1);
+        let source = words.next().and_then(|word| word.parse::<IpNet>().ok());
+        source.is_some_and(|source| {
+            source == IpNet::from(address.addr()) || source == address.trunc()
+        })
+    };
+    of(CALLER).any(|rule| xtables::jumps_to(rule, chain) && is_source(rule))
+        && of(chain).count() >= 2
+}
+
 /// The chains in legacy xtables that comments prove to be of this network,
 /// with their containers.
 pub(super) fn xtables_chains(network: &str) -> Result<BTreeMap<String, String>, Error> {
@@ -212,6 +238,30 @@ mod tests {
         assert_eq!(parse_comment("name: \"n1\" id: \"c1\""), Some(("n1", "c1")));
         assert_eq!(parse_comment("name: n1 id: c1"), None);
         assert_eq!(parse_comment("kube-proxy"), None);
+    }
+
+    #[test]
+    fn a_jump_and_both_rules_of_its_chain_serve_an_address() {
+        let lines = [
+            "-P POSTROUTING ACCEPT",
+            "-N CNI-1",
+            "-A POSTROUTING -s 10.1.0.2/32 -m comment --comment x -j CNI-1",
+            "-A CNI-1 -d 10.1.0.0/24 -j ACCEPT",
+            "-A CNI-1 ! -d 224.0.0.0/4 -j MASQUERADE",
+        ];
+        let rules = |lines: &[&str]| -> Vec<Vec<String>> {
+            lines.iter().map(|line| line.split(' ').map(str::to_owned).collect()).collect()
+        };
+        let net = |text: &str| text.parse::<IpNet>().unwrap();
+        assert!(is_served(&rules(&lines), "CNI-1", net("10.1.0.2/24")));
+        assert!(!is_served(&rules(&lines), "CNI-1", net("10.1.0.3/24")));
+        assert!(!is_served(&rules(&lines), "CNI-2", net("10.1.0.2/24")));
+        for missing in 2..lines.len() {
+            let mut fewer = lines.to_vec();
+            fewer.remove(missing);
+            assert!(!is_served(&rules(&fewer), "CNI-1", net("10.1.0.2/24")), "{missing}");
+        }
+        assert!(!is_served(&rules(&["-A", "-A POSTROUTING -s", ""]), "CNI-1", net("10.1.0.2/24")));
     }
 
     #[test]

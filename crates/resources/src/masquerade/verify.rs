@@ -6,22 +6,24 @@ use ipnet::IpNet;
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Element, ElementValue, NftSocket, Verdict};
 use podwire_plugin::Difference;
+use podwire_spec::Error;
 
 use super::layout::{Layout, WrongRules, source, subnet_chain};
 use super::{Masquerade, takeover};
+use crate::kernel::refused;
 use crate::nft::{Entry, compare_entry, compare_rules, display_name, owner_of};
 
 /// Every way in which the masquerade isn't as ADD makes it.
 pub(super) fn differences(
     wanted: &Masquerade,
     socket: &mut NftSocket,
-) -> Result<Vec<Difference>, NetlinkError> {
+) -> Result<Vec<Difference>, Error> {
     let mut differences = Vec::new();
     for layout in Layout::ALL {
         let mut ours = Vec::new();
         for address in wanted.addresses(layout) {
             let key = source(address.addr());
-            match socket.element(layout.sources(), &key)? {
+            match socket.element(layout.sources(), &key).map_err(refused)? {
                 Some(found) => {
                     differences.extend(element(wanted, address, &found));
                     ours.push(address);
@@ -35,10 +37,10 @@ pub(super) fn differences(
             }
         }
         if !ours.is_empty() {
-            differences.extend(entry(socket, layout)?);
+            differences.extend(entry(socket, layout).map_err(refused)?);
             let subnets: BTreeSet<_> = ours.iter().map(IpNet::trunc).collect();
             for address in subnets {
-                differences.extend(subnet(socket, layout, address)?);
+                differences.extend(subnet(socket, layout, address).map_err(refused)?);
             }
         }
     }
@@ -76,14 +78,11 @@ fn subnet(
     compare_rules(socket, layout.table().chain(&name), &layout.subnet_rules(subnet), &what)
 }
 
-fn made_by_go(
-    wanted: &Masquerade,
-    socket: &mut NftSocket,
-    address: IpNet,
-) -> Result<bool, NetlinkError> {
+fn made_by_go(wanted: &Masquerade, socket: &mut NftSocket, address: IpNet) -> Result<bool, Error> {
     let key = &wanted.key;
     let chain = takeover::chain_name(key.network.as_str(), key.container_id.as_str());
-    takeover::serves(socket, &wanted.owner, &chain, address)
+    Ok(takeover::serves(socket, &wanted.owner, &chain, address).map_err(refused)?
+        || takeover::xtables_serve(&chain, address)?)
 }
 
 /// The owner and the verdict of one element.
