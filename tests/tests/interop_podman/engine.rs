@@ -50,8 +50,14 @@ impl Podman {
     #[track_caller]
     pub(crate) fn install(&self, plugins: Plugins) {
         self.node.install(plugins);
+        self.install_from(&self.node.plugin_directory());
+    }
+
+    /// Has the plugins of this folder.
+    #[track_caller]
+    pub(crate) fn install_from(&self, folder: &Path) {
         let (place, fresh) = (self.node.world.path("plugins"), self.node.world.path("plugins.new"));
-        std::os::unix::fs::symlink(self.node.plugin_directory(), &fresh).unwrap();
+        std::os::unix::fs::symlink(folder, &fresh).unwrap();
         std::fs::rename(&fresh, &place).unwrap();
     }
 
@@ -90,11 +96,16 @@ impl Podman {
     /// The same, which may fail.
     #[track_caller]
     pub(crate) fn try_serve(&self, name: &str, options: &[&str]) -> Output {
-        let group = format!("/{}", self.control_group);
-        let start = ["run", "--detach", "--name", name, "--cgroup-parent", &group];
+        let group = self.control_group_option();
+        let start = ["run", "--detach", "--name", name, &group];
         let server =
             ["--rootfs", "/run/world/rootfs:O", "/bin/httpd", "-f", "-p", "80", "-h", "/www"];
         self.try_run(&[&start[..], options, &server].concat())
+    }
+
+    /// The option that keeps containers within the test's own control group.
+    pub(crate) fn control_group_option(&self) -> String {
+        format!("--cgroup-parent=/{}", self.control_group)
     }
 
     /// Runs a program in a container.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod engine;
+mod installer;
 mod life;
 mod networks;
 mod switch;
