@@ -7,6 +7,7 @@
 
 mod deb;
 mod tree;
+mod trial;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// `target/package`.
 ///
 /// # Errors
-/// When the build fails, or two packages of the same files differ.
+/// When the build fails, two packages of the same files differ, or what is unpacked
+/// doesn't run.
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut arguments = arguments.to_vec();
     let is_built = take_switch(&mut arguments, "--built");
@@ -39,6 +41,8 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
         std::fs::write(path, bytes)?;
         println!("  {} {} bytes", path.display(), bytes.len());
     }
+    let paths: Vec<PathBuf> = written.iter().map(|(path, _)| path.clone()).collect();
+    trial::all(&paths)?;
     // The second time from scratch: what depends on anything else shows.
     let again = write(&folder, time)?;
     written.retain(|one| !again.contains(one));
