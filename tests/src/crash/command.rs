@@ -181,6 +181,10 @@ impl Subject for Command {
         self.chain.is_seen_from_the_host()
     }
 
+    fn is_restored_from_a_record(&self) -> bool {
+        self.chain.is_restored_from_a_record()
+    }
+
     fn prepare(&self, world: &World) {
         self.chain.prepare(world);
         let path = format!("/etc/cni/net.d/{}.conflist", self.chain.network);

@@ -92,7 +92,8 @@ must be attached, checked and detached.
 
 Two things are the kernel's and no leak: a virtual device that was in a sandbox
 ends with it; and what is inside a sandbox that stays, and cannot be seen from the
-host, stays there when GC alone is called (it has no path to it).
+host, stays there when GC alone is called (it has no path to it), as does what only a
+record told how it was before, once GC has removed that record.
 ";
 
 #[cfg(test)]

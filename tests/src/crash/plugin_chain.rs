@@ -440,6 +440,10 @@ impl Subject for PluginChain {
         !self.plugins.iter().any(is_inside) && !self.is_furnished() && self.ifname != "lo"
     }
 
+    fn is_restored_from_a_record(&self) -> bool {
+        self.is_furnished()
+    }
+
     fn programs(&self) -> usize {
         self.plugins.len()
     }

@@ -77,7 +77,8 @@ impl<'a> Stage<'a> {
             }
         };
         let mut faults = Vec::new();
-        self.recover(&mut victim, scene, &mut faults);
+        let is_forgotten = self.is_forgotten(&victim);
+        self.recover(&mut victim, scene, is_forgotten, &mut faults);
         self.compare(&before, &mut faults);
         if !faults.is_empty() {
             self.clear();
@@ -85,7 +86,23 @@ impl<'a> Stage<'a> {
         Some((call, faults))
     }
 
-    fn recover(&mut self, victim: &mut Container, scene: Scene, faults: &mut Vec<String>) {
+    /// Whether GC came as far as to remove what alone told how the sandbox was.
+    fn is_forgotten(&self, victim: &Container) -> bool {
+        self.verb == Verb::Gc
+            && self.subject.is_restored_from_a_record()
+            && self.world.snapshot().facts().all(|(name, _)| {
+                // Whoever finds an idle lock removes its file.
+                name.starts_with("file /run/podwire/") || !name.contains(&victim.target.container)
+            })
+    }
+
+    fn recover(
+        &mut self,
+        victim: &mut Container,
+        scene: Scene,
+        is_forgotten: bool,
+        faults: &mut Vec<String>,
+    ) {
         if scene.record == Record::Lost {
             self.subject.forget(&mut victim.target);
         }
@@ -133,7 +150,8 @@ impl<'a> Stage<'a> {
             None if scene.fate == Fate::Kept => {
                 let difference = victim.netns.snapshot().since(&self.untouched);
                 let is_collected = scene.recovery == Recovery::Collection;
-                let may_stay = is_collected && !self.subject.is_seen_from_the_host();
+                let may_stay =
+                    is_forgotten || (is_collected && !self.subject.is_seen_from_the_host());
                 // The address of the loopback stays when it goes down: the kernel's doing.
                 let difference = difference
                     .without(|change| may_stay || change.name() == "address lo 127.0.0.1/8");

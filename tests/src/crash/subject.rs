@@ -78,6 +78,12 @@ pub trait Subject: Sync {
     /// macvlan's other side is its parent, which tells nothing.
     fn is_seen_from_the_host(&self) -> bool;
 
+    /// Whether a record on the host alone tells how something in the sandbox was
+    /// before. Once GC has removed it, no DEL can know.
+    fn is_restored_from_a_record(&self) -> bool {
+        false
+    }
+
     /// What must be there before the first call in a new world.
     fn prepare(&self, _world: &World) {}
 

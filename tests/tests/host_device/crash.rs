@@ -1,8 +1,10 @@
 //! Killed at system calls all over ADD and DEL: the device is never lost.
 
+use std::path::Path;
+
 use podwire_tests::lab::{link, reservations, with_previous};
 
-use crate::{addressed, assert_home, lab, send_home};
+use crate::{addressed, assert_home, lab, plain, send_home};
 
 /// System calls between two kills.
 const STEP: usize = 7;
@@ -63,4 +65,15 @@ fn b083_a_killed_add_whose_device_came_back_is_taken_back_by_del() {
             break;
         }
     }
+}
+
+/// A runtime that lost its records only calls GC.
+#[test]
+fn gc_removes_what_a_killed_add_has_half_written() {
+    let (lab, _peer) = lab();
+    let half = Path::new("/run/podwire/devices/.podwire-0011223344556677.tmp");
+    std::fs::create_dir_all(half.parent().unwrap()).unwrap();
+    std::fs::write(half, "").unwrap();
+    lab.gc(&plain(), &[]);
+    assert!(!half.exists());
 }

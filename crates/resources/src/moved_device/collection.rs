@@ -27,6 +27,7 @@ impl Collection<Kernel> for MovedDevices {
     }
 
     fn stale(&self, _: &mut Kernel, valid: &Valid) -> Result<Plan<Kernel>, Error> {
+        record::sweep();
         let stale = record::owners().into_iter().filter(|owner| valid.is_stale(owner));
         Ok(stale.map(|owner| Box::new(Stale(owner)) as Box<dyn Resource<Kernel>>).collect())
     }
