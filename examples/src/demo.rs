@@ -5,7 +5,7 @@
 //! was true.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -237,15 +237,7 @@ fn serve(netns: &Netns) -> Result<std::thread::JoinHandle<()>, String> {
 
 fn fetch(from: &Netns) -> Told {
     let address = SocketAddr::from(([192, 0, 2, 1], HOST_PORT));
-    let answer = from.run(|| -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    });
-    match answer {
+    match probe::http_page(from, address, PATIENCE, PATIENCE) {
         Ok(answer) if answer.ends_with(PAGE) => Ok(format!("http://{address}/ says \"{PAGE}\"")),
         Ok(answer) => Err(format!("http://{address}/ says {answer:?}")),
         Err(error) => Err(format!("http://{address}/: {error}")),

@@ -144,7 +144,7 @@ impl FileLock {
     /// # Errors
     /// [`LockError::TimedOut`] names the holder; [`LockError::File`] the fault.
     pub fn pass(path: &Path, wait: Duration) -> Result<(), LockError> {
-        let fd = match open_existing(path) {
+        let fd = match open_with(path, OFlags::empty()) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(refused(path, error).into()),
@@ -201,10 +201,6 @@ fn open(path: &Path) -> Result<OwnedFd, PathError> {
     let fd = opened.map_err(|errno| refused(path, errno))?;
     be_plain(&fd, path)?;
     Ok(fd)
-}
-
-fn open_existing(path: &Path) -> Result<OwnedFd, Errno> {
-    open_with(path, OFlags::empty())
 }
 
 fn open_with(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {

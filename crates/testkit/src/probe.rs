@@ -2,10 +2,12 @@
 
 mod addresses;
 mod echo;
+mod http;
 mod ping;
 
 pub use addresses::addresses_here;
 pub use echo::{Connection, TcpEcho, UdpEcho, tcp_connect, udp_exchange};
+pub use http::http_page;
 pub use ping::ping;
 
 use std::time::Duration;

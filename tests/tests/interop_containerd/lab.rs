@@ -1,11 +1,11 @@
 //! What the tests share: each test for each release, a list, and questions to the kernel.
 
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use podwire_testkit::Netns;
+use podwire_testkit::probe::http_page;
 use podwire_tests::containerd::{Containerd, Pod, Release};
 use serde_json::{Value, json};
 
@@ -91,12 +91,5 @@ pub(crate) fn addresses(containerd: &Containerd, namespace: &Path) -> Vec<IpAddr
 /// Asks a server for its page.
 pub(crate) fn page(from: &Netns, address: IpAddr, port: u16) -> std::io::Result<String> {
     let patience = Duration::from_secs(3);
-    from.run(|| {
-        let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), patience)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        Ok(text)
-    })
+    http_page(from, SocketAddr::new(address, port), patience, patience)
 }

@@ -1,12 +1,11 @@
 //! Podman in a world of its own: its store, state and configuration are on the
 //! world's tmpfs, and its containers have a control group of their own.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use podwire_testkit::probe::{ANSWER, SILENCE};
+use podwire_testkit::probe::{ANSWER, SILENCE, http_page};
 use podwire_testkit::state::Change;
 use podwire_testkit::{HostState, Netns, Output};
 use podwire_tests::{Node, Plugins, wait_until};
@@ -217,15 +216,7 @@ pub(crate) fn read_page(from: &Netns, address: &str) {
 /// What is served at an address just now, if anything.
 pub(crate) fn page(from: &Netns, address: &str) -> Option<String> {
     let address: SocketAddr = address.parse().unwrap();
-    let ask = || -> std::io::Result<String> {
-        let mut connection = TcpStream::connect_timeout(&address, SILENCE)?;
-        connection.set_read_timeout(Some(ANSWER))?;
-        connection.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        connection.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = from.run(ask).ok()?;
+    let answer = http_page(from, address, SILENCE, ANSWER).ok()?;
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 

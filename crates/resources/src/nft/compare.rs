@@ -15,9 +15,7 @@ pub fn compare_rules(
     what: &str,
 ) -> Result<Option<Difference>, NetlinkError> {
     let found = socket.rules(chain)?;
-    let same = found.len() == wanted.len()
-        && found.iter().zip(wanted).all(|(found, wanted)| found.is_equivalent(wanted));
-    if same {
+    if are_those(&found, wanted) {
         return Ok(None);
     }
     let seen = match found.len() {
@@ -25,6 +23,14 @@ pub fn compare_rules(
         number => format!("{number}, not those that ADD makes"),
     };
     Ok(Some(Difference::new(format!("rules of chain {chain}"), what, seen)))
+}
+
+/// Whether rules that were found do what the wanted ones do, in their order, and
+/// there are no others.
+pub fn are_those<'a>(found: impl IntoIterator<Item = &'a Rule>, wanted: &[Rule]) -> bool {
+    let mut found = found.into_iter();
+    let mut is_next = |wanted: &Rule| found.next().is_some_and(|one| one.is_equivalent(wanted));
+    wanted.iter().all(&mut is_next) && found.next().is_none()
 }
 
 /// Whether packets enter a chain at its hook, and it holds these rules and no

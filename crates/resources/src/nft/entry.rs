@@ -3,6 +3,8 @@
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{BaseChain, Batch, Chain, NftSocket, Rule};
 
+use super::are_those;
+
 /// How a chain at a hook is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
@@ -30,9 +32,7 @@ impl Entry {
             return Ok(Self::Wrong);
         }
         let found = socket.rules(wanted.id())?;
-        let same = found.len() == rules.len()
-            && found.iter().zip(rules).all(|(found, wanted)| found.is_equivalent(wanted));
-        Ok(match same {
+        Ok(match are_those(&found, rules) {
             true => Self::Right,
             false if found.is_empty() => Self::Idle,
             false => Self::Wrong,

@@ -20,7 +20,7 @@ use podwire_netlink::nft::UserData;
 use podwire_plugin::OwnerMark;
 use podwire_spec::id::AttachmentKey;
 
-pub use compare::{compare_entry, compare_rules};
+pub use compare::{are_those, compare_entry, compare_rules};
 pub use entry::Entry;
 pub(crate) use retry::give_way;
 pub use retry::{Tries, retrying};

@@ -3,6 +3,7 @@
 use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{Batch, IpVersion, NftSocket, Rule, Verdict};
 use podwire_plugin::Difference;
+use podwire_resources::nft::are_those;
 
 use super::condition::Condition;
 use super::forwarding::Forwarding;
@@ -29,9 +30,7 @@ impl Structure {
     }
 
     fn is_right(&self, wanted: &Filled) -> bool {
-        let found: Vec<_> = self.of_chain(&wanted.chain.name).collect();
-        found.len() == wanted.rules.len()
-            && found.iter().zip(&wanted.rules).all(|(found, wanted)| found.is_equivalent(wanted))
+        are_those(self.of_chain(&wanted.chain.name), &wanted.rules)
     }
 
     /// Adds what is missing to a batch. Says whether anything was: then the
@@ -97,9 +96,7 @@ impl Structure {
 
     fn has_conditions(&self, forwarding: &Forwarding, condition: &Condition) -> bool {
         let wanted = Self::entry_rules(forwarding, condition);
-        let found: Vec<_> = self.entries_of(forwarding.scope).collect();
-        found.len() == wanted.len()
-            && found.iter().zip(&wanted).all(|(found, wanted)| found.is_equivalent(wanted))
+        are_those(self.entries_of(forwarding.scope), &wanted)
             && self.is_right(&Self::network_chain(forwarding))
     }
 
