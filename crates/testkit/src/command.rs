@@ -72,14 +72,19 @@ pub(crate) fn execute(command: &[&str]) -> Output {
     let mut spec = ChildSpec::new(find(program));
     spec.arguments = arguments.iter().map(Into::into).collect();
     spec.deadline = Some(PATIENCE);
-    let shown = command.join(" ");
-    let outcome = run(&spec).unwrap_or_else(|error| panic!("{shown}: {error}"));
-    Output::new(shown, &outcome)
+    execute_spec(&spec, &command.join(" "))
+}
+
+/// Runs a program as it is described; `shown` names it in messages.
+#[track_caller]
+pub(crate) fn execute_spec(spec: &ChildSpec<'_>, shown: &str) -> Output {
+    let outcome = run(spec).unwrap_or_else(|error| panic!("{shown}: {error}"));
+    Output::new(shown.to_owned(), &outcome)
 }
 
 /// The path of a program, looked up as a shell does.
 #[track_caller]
-fn find(program: &str) -> std::path::PathBuf {
+pub(crate) fn find(program: &str) -> std::path::PathBuf {
     if program.contains('/') {
         return program.into();
     }

@@ -1,8 +1,8 @@
 //! Killing a process at a counted system call.
 //!
 //! The process is traced (ptrace(2)); when it is about to make its n-th system call
-//! it gets SIGKILL, alone or with all that it has started, and that call is not made. Its threads are counted
-//! with it, programs that it starts are not.
+//! it gets SIGKILL, alone or with all that it has started, and that call is not made. Its
+//! threads are counted with it, programs that it starts are not.
 
 pub mod census;
 mod names;
@@ -27,6 +27,9 @@ pub enum Killed {
     At {
         /// The system call that it did not make any more, with its count.
         call: SystemCall,
+        /// Whether nothing that it had started was alive: whoever dies with it then
+        /// makes no difference.
+        is_alone: bool,
         /// What it had printed until then, exit code 137.
         output: Output,
     },
@@ -94,10 +97,10 @@ pub fn run_and_kill(command: Command, stdin: &[u8], number: u64) -> Killed {
 /// The same, saying who dies.
 #[track_caller]
 pub fn run_and_strike(command: Command, stdin: &[u8], number: u64, blow: Blow) -> Killed {
-    let mut watch = KillAt { number, blow, killed_at: None };
+    let mut watch = KillAt { number, blow, killed_at: None, is_alone: true };
     let (calls, output) = watched(command, stdin, Scope::Process, &mut watch);
     match watch.killed_at {
-        Some(call) => Killed::At { call, output },
+        Some(call) => Killed::At { call, is_alone: watch.is_alone, output },
         None => Killed::Finished { calls, output },
     }
 }
@@ -107,13 +110,15 @@ struct KillAt {
     number: u64,
     blow: Blow,
     killed_at: Option<SystemCall>,
+    is_alone: bool,
 }
 
 impl Watch for KillAt {
-    fn enter(&mut self, _: Thread, entry: Entry) -> io::Result<Reaction> {
+    fn enter(&mut self, thread: Thread, entry: Entry) -> io::Result<Reaction> {
         if entry.count != self.number {
             return Ok(Reaction::GoOn);
         }
+        self.is_alone = trace::descendants(thread.0).is_empty();
         self.killed_at = Some(SystemCall { count: entry.count, number: entry.number });
         Ok(Reaction::Kill(self.blow))
     }

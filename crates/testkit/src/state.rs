@@ -33,8 +33,7 @@ impl HostState {
     pub fn of_namespace() -> Self {
         let mut state = Self::default();
         capture::links(&mut state);
-        capture::routes(&mut state);
-        capture::rules(&mut state);
+        capture::routing(&mut state);
         capture::queues(&mut state);
         nftables::ruleset(&mut state);
         capture::sysctls(&mut state);

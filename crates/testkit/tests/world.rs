@@ -158,12 +158,13 @@ fn a_process_is_killed_before_the_counted_call_is_made() {
     };
     let calls = count(command(), b"input ");
     assert!(calls > 10, "{calls}");
-    let mut was_made = Vec::new();
+    let (mut was_made, mut was_alone) = (Vec::new(), Vec::new());
     for number in 1..=calls {
         let _ = std::fs::remove_dir(world.path("made"));
         match run_and_kill(command(), b"input ", number) {
-            Killed::At { call, output } => {
+            Killed::At { call, is_alone, output } => {
                 assert_eq!((call.count, output.code), (number, 137));
+                was_alone.push(is_alone);
             }
             // The number of calls may differ by a few from run to run.
             Killed::Finished { output, .. } => assert_eq!(output.stdout, "input done\n"),
@@ -171,6 +172,8 @@ fn a_process_is_killed_before_the_counted_call_is_made() {
         was_made.push(world.path("made").exists());
     }
     assert!(!was_made[0] && was_made[was_made.len() - 1], "{was_made:?}");
+    // While the shell waits for mkdir and cat.
+    assert!(was_alone[0] && was_alone.contains(&false), "{was_alone:?}");
 }
 
 /// Half of the test below; passes on its own too.
@@ -202,7 +205,7 @@ fn threads_are_counted_and_killed_together() {
     assert!(last.stdout.contains("1 passed"), "{last:#?}");
     let mut killed = 0;
     for number in (1..calls).step_by(7) {
-        if let Killed::At { call, output } = run_and_kill(command(), b"", number) {
+        if let Killed::At { call, output, .. } = run_and_kill(command(), b"", number) {
             killed += 1;
             assert_eq!(output.code, 137, "{call}");
             assert!(!call.to_string().is_empty());

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! podwire-crash [--full] [--only TEXT] [--kills N] [--threads N] [--page FILE]
+//!     [--progress FILE]
 //! ```
 #![allow(clippy::print_stdout, clippy::print_stderr)] // It talks to a person.
 
@@ -9,13 +10,16 @@ use std::process::ExitCode;
 use std::thread::available_parallelism;
 
 use podwire_tests::crash::{
-    Command, Density, Job, Subject, Tally, Verb, all, of_the_command, page, run_all_watched, table,
+    Command, Density, Job, Progress, Subject, Tally, Verb, all, of_the_command, page,
+    run_all_watched, table,
 };
 
-const USAGE: &str = "podwire-crash [--full] [--only TEXT] [--kills N] [--threads N] [--page FILE]";
+const USAGE: &str = "podwire-crash [--full] [--only TEXT] [--kills N] [--threads N] \
+    [--page FILE] [--progress FILE]";
 
 fn main() -> ExitCode {
-    let (mut density, mut only, mut page_file) = (Density::Every, String::new(), None);
+    let (mut density, mut only) = (Density::Every, String::new());
+    let (mut page_file, mut progress_file) = (None, None);
     let mut threads = available_parallelism().map_or(1, usize::from);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -23,6 +27,7 @@ fn main() -> ExitCode {
             ("--full", _) => density = Density::Exhaustive,
             ("--only", 1..) => only = arguments.next().unwrap_or_default(),
             ("--page", 1..) => page_file = arguments.next(),
+            ("--progress", 1..) => progress_file = arguments.next(),
             ("--kills", 1..) => match arguments.next().unwrap_or_default().parse() {
                 Ok(kills) => density = Density::Spread(kills),
                 Err(error) => return usage(&format!("--kills: {error}")),
@@ -38,7 +43,13 @@ fn main() -> ExitCode {
     subjects.extend(all().into_iter().map(|chain| Box::new(chain) as Box<dyn Subject>));
     let commands = of_the_command().into_iter().map(Command::over);
     subjects.extend(commands.map(|command| Box::new(command) as Box<dyn Subject>));
-    let jobs: Vec<_> = subjects
+    let progress = match progress_file.map(|file| Progress::open(file.as_ref(), density)) {
+        Some(Err(error)) => return usage(&format!("--progress: {error}")),
+        Some(Ok(progress)) => Some(progress),
+        None => None,
+    };
+    let of_before = |job: &Job<'_>| progress.as_ref()?.of(job.subject.name(), job.verb).cloned();
+    let all: Vec<_> = subjects
         .iter()
         .filter(|subject| subject.name().contains(&only))
         .flat_map(|subject| {
@@ -49,8 +60,14 @@ fn main() -> ExitCode {
     let tell = |tally: &Tally| {
         let (name, verb) = (&tally.subject, tally.verb.as_str());
         eprintln!("{name} {verb}: {} kills, {} leaks", tally.tried, tally.faults.len());
+        if let Some(progress) = &progress {
+            progress.note(tally);
+        }
     };
-    let tallies = run_all_watched(&jobs, threads, &tell);
+    let jobs: Vec<_> = all.iter().filter(|job| of_before(job).is_none()).copied().collect();
+    let mut run = run_all_watched(&jobs, threads, &tell).into_iter();
+    let tallies: Vec<_> =
+        all.iter().filter_map(|job| of_before(job).or_else(|| run.next())).collect();
     print!("{}", table(&tallies));
     if let Some(file) = page_file
         && let Err(error) = std::fs::write(&file, page(&tallies, density))

@@ -191,8 +191,8 @@ impl Subject for Command {
         std::fs::write(path, self.chain.list().to_string()).unwrap();
     }
 
-    fn repair(&self, world: &World) {
-        self.chain.repair(world);
+    fn repair(&self, world: &World) -> bool {
+        self.chain.repair(world)
     }
 
     fn goes_with_sandbox(&self, link: &str) -> bool {

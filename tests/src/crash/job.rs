@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use podwire_testkit::World;
-use podwire_testkit::kill::syscall_name;
+use podwire_testkit::kill::{Blow, syscall_name};
 
 use super::place::{Density, all};
-use super::point::Stage;
+use super::point::{Kill, Stage};
 use super::report::Tally;
 use super::scene::Scene;
 use super::subject::{Subject, Target, Verb};
@@ -55,8 +55,15 @@ impl Job<'_> {
                 Density::Exhaustive => Scene::of_place(number, has_go),
                 Density::Every | Density::Spread(_) => vec![scenes[number % scenes.len()]],
             };
+            let mut was_alone = None;
             for scene in tried {
-                let Some((call, faults)) = stage.attempt(place, scene) else { continue };
+                // What dies with it makes no difference where there is nothing.
+                if scene.blow == Blow::Family && was_alone == Some(scene.fate) {
+                    continue;
+                }
+                let Some(kill) = stage.attempt(place, scene) else { continue };
+                let Kill { call, is_alone, faults } = kill;
+                was_alone = is_alone.then_some(scene.fate);
                 let name = syscall_name(call.number)
                     .map_or_else(|| format!("number {}", call.number), str::to_owned);
                 tally.tried += 1;

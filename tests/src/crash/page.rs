@@ -60,8 +60,9 @@ fn extent(density: Density) -> String {
             format!("This run: {wanted} system calls of each verb, evenly spread, {scenes}.\n")
         }
         Density::Every => format!("This run: every system call of every verb, {scenes}.\n"),
-        Density::Exhaustive => "This run: every system call of every verb, each in eight scenes: \
-            every fate of the sandbox, and process and group.\n"
+        Density::Exhaustive => "This run: every system call of every verb, each with every \
+            fate of the sandbox, and the process alone and with what it had started, where \
+            there was something.\n"
             .to_owned(),
     }
 }

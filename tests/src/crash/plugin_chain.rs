@@ -373,9 +373,9 @@ impl Subject for PluginChain {
         self.repair(world);
     }
 
-    fn repair(&self, world: &World) {
+    fn repair(&self, world: &World) -> bool {
         if !self.moves_devices() {
-            return;
+            return false;
         }
         let links = world.ip_json(&["link", "show", "type", "veth"]);
         let links: BTreeMap<&str, bool> = links
@@ -419,6 +419,7 @@ impl Subject for PluginChain {
                 world.exec(&["ip", "link", "set", end, "up"]);
             }
         }
+        true
     }
 
     fn goes_with_sandbox(&self, link: &str) -> bool {

@@ -22,6 +22,18 @@ pub(super) struct Stage<'a> {
     untouched: HostState,
     /// The container that is on the host all the time.
     survivor: Option<Container>,
+    /// The host as the last kill has left it, if nothing was done since.
+    left: Option<HostState>,
+}
+
+/// A kill that was made.
+pub(super) struct Kill {
+    /// The call that was not made any more.
+    pub(super) call: SystemCall,
+    /// Whether nothing that the program had started was alive.
+    pub(super) is_alone: bool,
+    /// What was not as it had to be.
+    pub(super) faults: Vec<String>,
 }
 
 struct Container {
@@ -48,19 +60,15 @@ impl<'a> Stage<'a> {
         boots.renew();
         subject.repair(world);
         let blank = world.detailed_snapshot();
-        Self { subject, world, verb, boots, blank, untouched, survivor: None }
+        Self { subject, world, verb, boots, blank, untouched, survivor: None, left: None }
     }
 
     /// Makes one kill and recovers. `None` if the program ended before.
-    pub(super) fn attempt(
-        &mut self,
-        place: Place,
-        scene: Scene,
-    ) -> Option<(SystemCall, Vec<String>)> {
-        self.set(scene.host);
+    pub(super) fn attempt(&mut self, place: Place, scene: Scene) -> Option<Kill> {
+        let as_it_was_left = self.set(scene.host);
         let before = match (scene.fate, scene.host) {
             (Fate::Rebooted, _) | (_, Host::Fresh) => self.blank.clone(),
-            (_, Host::InUse) => self.world.detailed_snapshot(),
+            (_, Host::InUse) => as_it_was_left.unwrap_or_else(|| self.world.detailed_snapshot()),
         };
         let mut victim = self.container("victim");
         if self.verb != Verb::Add {
@@ -69,8 +77,8 @@ impl<'a> Stage<'a> {
         let valid = self.valid(None);
         let killed =
             self.subject.kill(self.world, self.verb, &victim.target, &valid, place, scene.blow);
-        let call = match killed {
-            Killed::At { call, .. } => call,
+        let (call, is_alone) = match killed {
+            Killed::At { call, is_alone, .. } => (call, is_alone),
             Killed::Finished { .. } => {
                 self.clear();
                 return None;
@@ -79,11 +87,13 @@ impl<'a> Stage<'a> {
         let mut faults = Vec::new();
         let is_forgotten = self.is_forgotten(&victim);
         self.recover(&mut victim, scene, is_forgotten, &mut faults);
-        self.compare(&before, &mut faults);
-        if !faults.is_empty() {
+        let after = self.compare(&before, &mut faults);
+        if faults.is_empty() {
+            self.left = Some(after);
+        } else {
             self.clear();
         }
-        Some((call, faults))
+        Some(Kill { call, is_alone, faults })
     }
 
     /// Whether GC came as far as to remove what alone told how the sandbox was.
@@ -185,7 +195,8 @@ impl<'a> Stage<'a> {
         neighbour.into_iter().chain(survivor).collect()
     }
 
-    fn compare(&self, before: &HostState, faults: &mut Vec<String>) {
+    /// Finds out what the kill has left; says how the host is now.
+    fn compare(&self, before: &HostState, faults: &mut Vec<String>) -> HostState {
         let after = self.world.detailed_snapshot();
         let left = left(before, &after, self.subject.bridges()).without(|change| {
             // A device that was in a sandbox, as the kernel does it with virtual ones.
@@ -196,6 +207,7 @@ impl<'a> Stage<'a> {
         if !left.changes.is_empty() {
             faults.push(format!("left on the host:\n{left}"));
         }
+        after
     }
 
     /// Puts another container where the victim's namespace was.
@@ -278,22 +290,26 @@ impl<'a> Stage<'a> {
         Container { target: Target::new(name, netns.path()), netns }
     }
 
-    fn set(&mut self, host: Host) {
-        self.subject.repair(self.world);
+    /// Makes the host as a scene wants it. Says how it is, if that is known since
+    /// the last kill.
+    fn set(&mut self, host: Host) -> Option<HostState> {
+        let is_repaired = self.subject.repair(self.world);
+        let left = self.left.take().filter(|_| !is_repaired);
         match host {
+            Host::InUse if self.survivor.is_some() => return left,
             Host::Fresh => self.clear(),
-            Host::InUse if self.survivor.is_none() => {
+            Host::InUse => {
                 let mut survivor = self.container("survivor");
                 self.subject.add(self.world, &mut survivor.target).unwrap();
                 self.survivor = Some(survivor);
             }
-            Host::InUse => {}
         }
+        None
     }
 
     /// Makes the host as it was before anything was done.
     pub(super) fn clear(&mut self) {
-        self.survivor = None;
+        (self.survivor, self.left) = (None, None);
         self.subject.settle();
         self.boots.renew();
         self.subject.repair(self.world);

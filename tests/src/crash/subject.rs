@@ -87,8 +87,10 @@ pub trait Subject: Sync {
     /// What must be there before the first call in a new world.
     fn prepare(&self, _world: &World) {}
 
-    /// Puts back what of that went with a sandbox.
-    fn repair(&self, _world: &World) {}
+    /// Puts back what of that went with a sandbox. Whether there is such a thing.
+    fn repair(&self, _world: &World) -> bool {
+        false
+    }
 
     /// Whether a link of the host may be gone when a sandbox is.
     fn goes_with_sandbox(&self, _link: &str) -> bool {

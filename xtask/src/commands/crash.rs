@@ -9,7 +9,8 @@ use crate::{Result, workspace};
 /// killed. `--only TEXT` takes the chains with that text in their names, `--kills N` so
 /// many places of each, `--threads N` so many at a time (much of it is waiting for the
 /// kernel). Prints chain, verb, places, kills and leaks, and writes them as a page of the
-/// documentation with `--page FILE`. `--built` takes the programs as they are.
+/// documentation with `--page FILE`. With `--progress FILE` a run that was cut off goes on
+/// where it was. `--built` takes the programs as they are.
 ///
 /// # Errors
 /// When anything was left behind or touched that must not be.

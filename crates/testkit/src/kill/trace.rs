@@ -221,7 +221,7 @@ impl Tracer {
 }
 
 /// The processes that a process has started, and those that they have.
-fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
+pub(super) fn descendants(process: libc::pid_t) -> Vec<libc::pid_t> {
     let mut found = Vec::new();
     let threads = std::fs::read_dir(format!("/proc/{process}/task"));
     for thread in threads.into_iter().flatten().flatten() {

@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::HostState;
-use crate::command::execute;
+use podwire_sys::process::ChildSpec;
+
+use crate::command::{PATIENCE, execute, execute_spec, find};
 
 /// State files are small; more is not compared.
 const FILE_LIMIT: usize = 1 << 20;
@@ -69,37 +71,48 @@ fn families() -> &'static [&'static str] {
     if Path::new("/proc/sys/net/ipv6/conf").exists() { &["-4", "-6"] } else { &["-4"] }
 }
 
+/// Routes and rules, from one process for each family: starting it costs more than
+/// what it does.
 #[track_caller]
-pub(super) fn routes(state: &mut HostState) {
+pub(super) fn routing(state: &mut HostState) {
     for &family in families() {
-        for mut route in list(&["ip", "-j", family, "route", "show", "table", "all"]) {
-            let Some(object) = route.as_object_mut() else { continue };
-            // Set by the kernel as links come and go.
-            for key in ["flags", "pref", "expires", "linkdown"] {
-                object.remove(key);
-            }
-            let table = text(&route, "table");
-            let destination = text(&route, "dst");
-            let automatic = ["fe80::/64", "ff00::/8", "multicast"].contains(&destination);
-            // In a domain's table such routes come when an address proved to be alone.
-            let own = destination.starts_with("fe80:")
-                && ["local", "anycast"].contains(&text(&route, "type"));
-            if table == "local" || automatic || own {
-                continue;
-            }
-            let table = if table.is_empty() { "main" } else { table };
-            let name = format!("route {family} {table} {destination} {}", text(&route, "dev"));
-            state.add(name, route.to_string());
+        let questions = b"route show table all\nrule show\n";
+        let mut spec = ChildSpec::new(find("ip"));
+        spec.arguments = ["-j", family, "-batch", "-"].map(Into::into).into();
+        spec.stdin = questions;
+        spec.deadline = Some(PATIENCE);
+        let output = execute_spec(&spec, &format!("ip -j {family} -batch")).success();
+        let answers: Vec<Vec<Value>> = serde_json::Deserializer::from_str(&output.stdout)
+            .into_iter()
+            .collect::<Result<_, _>>()
+            .unwrap_or_else(|error| panic!("{error} in {output:#?}"));
+        let [routes, rules] = <[_; 2]>::try_from(answers).expect("an answer to each question");
+        add_routes(state, family, routes);
+        for rule in rules {
+            state.add(format!("rule {family} {}", rule["priority"]), rule.to_string());
         }
     }
 }
 
-#[track_caller]
-pub(super) fn rules(state: &mut HostState) {
-    for &family in families() {
-        for rule in list(&["ip", "-j", family, "rule", "show"]) {
-            state.add(format!("rule {family} {}", rule["priority"]), rule.to_string());
+fn add_routes(state: &mut HostState, family: &str, routes: Vec<Value>) {
+    for mut route in routes {
+        let Some(object) = route.as_object_mut() else { continue };
+        // Set by the kernel as links come and go.
+        for key in ["flags", "pref", "expires", "linkdown"] {
+            object.remove(key);
         }
+        let table = text(&route, "table");
+        let destination = text(&route, "dst");
+        let automatic = ["fe80::/64", "ff00::/8", "multicast"].contains(&destination);
+        // In a domain's table such routes come when an address proved to be alone.
+        let own = destination.starts_with("fe80:")
+            && ["local", "anycast"].contains(&text(&route, "type"));
+        if table == "local" || automatic || own {
+            continue;
+        }
+        let table = if table.is_empty() { "main" } else { table };
+        let name = format!("route {family} {table} {destination} {}", text(&route, "dev"));
+        state.add(name, route.to_string());
     }
 }
 
