@@ -25,11 +25,14 @@ fn run() -> Outcome {
     let world = World::new();
     options.programs.enter(&world)?;
     let mut bench = Bench::new(&world, &options);
-    sections::run(&mut bench)?;
+    // A whole run takes long: one that is cut off leaves what it had.
+    sections::run(&mut bench, &|bench| match &options.report {
+        Some(directory) => report::write(&bench.report, &machine.clone().ended(), directory),
+        None => Ok(()),
+    })?;
     let report = &bench.report;
     let _ = write!(std::io::stdout(), "{}", report::table::plain(report));
     if let Some(directory) = &options.report {
-        report::write(report, &machine.ended(), directory)?;
         let _ = writeln!(std::io::stdout(), "written to {}", directory.display());
     }
     match &options.limits {

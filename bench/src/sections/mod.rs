@@ -58,12 +58,12 @@ pub const ALL: &[Section] = &[
     Section { name: "size", title: "Size", is_quick: true, run: size::run },
 ];
 
-/// Runs what was asked for.
+/// Runs what was asked for; `after_each` sees what there is after each section.
 ///
 /// # Errors
 /// A section isn't known, or a call of ours failed. A Go plugin that fails is
 /// noted in the report.
-pub fn run(bench: &mut Bench<'_>) -> Outcome {
+pub fn run(bench: &mut Bench<'_>, after_each: &dyn Fn(&Bench<'_>) -> Outcome) -> Outcome {
     let wanted = bench.options.sections.clone();
     for name in &wanted {
         if !ALL.iter().any(|section| section.name == name) {
@@ -82,6 +82,7 @@ pub fn run(bench: &mut Bench<'_>) -> Outcome {
             (section.run)(bench).map_err(|error| format!("{}: {error}", section.name))?;
             let took = started.elapsed().as_secs_f64();
             let _ = writeln!(std::io::stderr(), "  {:<12} {took:>6.1} s", section.name);
+            after_each(bench)?;
         }
     }
     Ok(())
