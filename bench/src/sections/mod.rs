@@ -49,7 +49,7 @@ pub const ALL: &[Section] = &[
     Section {
         name: "attachments",
         title: "A bridge with many attachments",
-        is_quick: false,
+        is_quick: true,
         run: attachments::run,
     },
     Section { name: "crowd", title: "Many containers at once", is_quick: false, run: crowd::run },
