@@ -23,7 +23,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts `PROGRAM daemon OPTIONS` and waits until it answers the phone.
     #[track_caller]
-    pub(super) fn start(program: &Path, options: &[&str]) -> Self {
+    pub(crate) fn start(program: &Path, options: &[&str]) -> Self {
         let options = options.iter().map(|&option| option.to_owned()).collect();
         let program = program.to_owned();
         let mut daemon = Self { program, options, log: Log::default(), process: None };
