@@ -1,67 +1,146 @@
 //! `cargo xtask test`: everything that CI runs.
 
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{bench, build, fuzz, no_more, package, peers, setup, take_switch, tidy, vmtest};
+use super::{
+    bench, build, fuzz, no_more, package, peers, setup, take_switch, take_value, tidy, vmtest,
+};
 use crate::process::{cargo, command, run as run_process, succeeds};
 use crate::{Result, workspace};
 
 /// One step: its name and what it does.
 type Step = (&'static str, fn() -> Result<()>);
 
-/// In this order: what others need first, then what fails fastest.
-const STEPS: &[Step] = &[
-    ("setup", || setup::run(&[])),
-    ("peers", || peers::run(&[])),
-    ("format", || run_process(cargo().args(["fmt", "--all", "--check"]))),
-    ("tidy", || tidy::run(&[])),
-    ("deny", deny),
-    ("clippy", clippy),
-    ("dist", || build::run(&[])),
-    ("package", || package::run(&["--built".to_owned()])),
-    ("programs", programs),
-    ("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"]))),
-    ("bench", counts),
-    ("tests", tests),
-    ("fuzz", fuzz::briefly),
-    ("vmtest", other_kernels),
+/// In this order: what others need first, then what fails fastest. Steps of one group
+/// run at once: while a link or a virtual machine keeps one processor busy, the other
+/// does something else.
+const GROUPS: &[&[Step]] = &[
+    &[("setup", || setup::run(&[]))],
+    &[("peers", || peers::run(&[]))],
+    &[("format", || run_process(cargo().args(["fmt", "--all", "--check"])))],
+    &[("tidy", || tidy::run(&[]))],
+    &[("deny", deny)],
+    &[("clippy", clippy), ("dist", || build::run(&[]))],
+    &[("package", || package::run(&["--built".to_owned()]))],
+    &[("programs", programs)],
+    &[("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"])))],
+    &[("bench", counts)],
+    &[("tests", tests)],
+    &[("vmtest", other_kernels), ("fuzz", fuzz::briefly)],
 ];
 
 /// What `--fast` leaves out.
 const SLOW: &[&str] = &["peers", "deny", "fuzz", "vmtest"];
 
-/// Runs every step, also after a failure, and ends with a table.
+/// What a step came to; `None` where it was left out.
+struct Outcome {
+    name: &'static str,
+    result: Option<Result<()>>,
+    took: Duration,
+}
+
+/// Runs every step, also after a failure, and ends with a table. `--step NAME` runs
+/// one alone.
 ///
 /// # Errors
 /// Names the steps that failed.
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut arguments = arguments.to_vec();
     let fast = take_switch(&mut arguments, "--fast");
+    let only = take_value(&mut arguments, "--step")?;
     no_more(&arguments)?;
+    if let Some(name) = only {
+        let mut steps = GROUPS.iter().copied().flatten();
+        let step = steps.find(|(known, _)| *known == name);
+        return step.ok_or_else(|| format!("no step `{name}`"))?.1();
+    }
 
-    let mut outcomes: Vec<(&str, Option<Result<()>>, Duration)> = Vec::new();
-    for (name, work) in STEPS {
-        if fast && SLOW.contains(name) {
+    let mut outcomes = Vec::new();
+    for group in GROUPS {
+        let is_left_out = |(name, _): &&Step| fast && SLOW.contains(name);
+        for (name, _) in group.iter().filter(is_left_out) {
             println!("\n== {name}: LEFT OUT by --fast; CI runs it");
-            outcomes.push((name, None, Duration::ZERO));
-            continue;
+            outcomes.push(Outcome { name, result: None, took: Duration::ZERO });
         }
-        println!("\n== {name}");
-        let started = Instant::now();
-        let outcome = work();
-        if let Err(error) = &outcome {
-            println!("{name} FAILED: {error}");
+        let wanted: Vec<_> = group.iter().filter(|step| !is_left_out(step)).collect();
+        if let Some((first, others)) = wanted.split_first() {
+            outcomes.extend(at_once(first, others)?);
         }
-        outcomes.push((name, Some(outcome), started.elapsed()));
     }
     summarize(&outcomes)
 }
 
-fn summarize(outcomes: &[(&str, Option<Result<()>>, Duration)]) -> Result<()> {
+/// Runs one step in this process, with its output shown, and others beside it in
+/// processes of their own, whose output is shown when it is whole.
+fn at_once(first: &Step, others: &[&Step]) -> Result<Vec<Outcome>> {
+    let beside: Vec<_> =
+        others.iter().map(|(name, _)| Beside::start(name)).collect::<Result<_>>()?;
+    let (name, work) = first;
+    println!("\n== {name}");
+    let started = Instant::now();
+    let result = work();
+    let mut outcomes = vec![told(name, result, started.elapsed())];
+    for step in beside {
+        outcomes.push(step.end()?);
+    }
+    Ok(outcomes)
+}
+
+fn told(name: &'static str, result: Result<()>, took: Duration) -> Outcome {
+    if let Err(error) = &result {
+        println!("{name} FAILED: {error}");
+    }
+    Outcome { name, result: Some(result), took }
+}
+
+/// A step in a process of its own.
+struct Beside {
+    name: &'static str,
+    /// Waits for it; says how it ended and how long it took.
+    waiting: JoinHandle<std::io::Result<(ExitStatus, Duration)>>,
+    output: PathBuf,
+}
+
+impl Beside {
+    fn start(name: &'static str) -> Result<Self> {
+        println!("\n== {name}: begun, beside the next; its output follows");
+        let output = workspace::target().join(format!("step-{name}.log"));
+        let file = std::fs::File::create(&output)?;
+        let program = std::env::current_exe()?;
+        let mut child = command(program.to_str().ok_or("this program's path is not UTF-8")?);
+        child.args(["test", "--step", name]).stdin(Stdio::null());
+        let started = Instant::now();
+        let mut child = child.stdout(file.try_clone()?).stderr(file).spawn()?;
+        let waiting = std::thread::spawn(move || Ok((child.wait()?, started.elapsed())));
+        Ok(Self { name, waiting, output })
+    }
+
+    /// Waits for its end and shows its output.
+    fn end(self) -> Result<Outcome> {
+        let (status, took) = self.waiting.join().map_err(|_| "the waiting thread panicked")??;
+        println!("\n== {}", self.name);
+        let output = std::fs::read(&self.output)?;
+        let output = String::from_utf8_lossy(&output);
+        print!("{output}");
+        let result = if status.success() {
+            Ok(())
+        } else {
+            // What the step said last, which is why it failed.
+            let last = output.lines().last().unwrap_or_default();
+            Err(format!("{status}: {last}").into())
+        };
+        Ok(told(self.name, result, took))
+    }
+}
+
+fn summarize(outcomes: &[Outcome]) -> Result<()> {
     println!("\n== summary");
     let mut failed = Vec::new();
-    for (name, outcome, took) in outcomes {
-        let word = match outcome {
+    for Outcome { name, result, took } in outcomes {
+        let word = match result {
             Some(Ok(())) => "ok",
             None => "LEFT OUT",
             Some(Err(_)) => {
@@ -74,8 +153,8 @@ fn summarize(outcomes: &[(&str, Option<Result<()>>, Duration)]) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
-    for (name, outcome, _) in outcomes {
-        if let Some(Err(error)) = outcome {
+    for Outcome { name, result, .. } in outcomes {
+        if let Some(Err(error)) = result {
             println!("  {name}: {error}");
         }
     }
