@@ -50,6 +50,19 @@ const END: &str = "
 Nothing on the host is left by `dummy`, `ipvlan`, `loopback`, `sbr`, `static`, `vlan` and
 `vrf` but what their IPAM plugin keeps: what they make lives in the container's namespace
 and goes with it.
+
+## Who calls it
+
+CRI-O does once, at its start, with the attachments that it knows. containerd never does,
+in no release up to 2.4 and by no setting: the library between it and libcni has no such
+call (containerd/go-cni#131). Nor does Podman. What such a runtime has forgotten, because
+it lost its own store, stays until somebody says
+
+```
+podwire gc NETWORK --keep-live
+```
+
+which may be done at any time, also by a timer: it keeps whatever has its namespace.
 ";
 
 fn table(page: &mut String, rows: &[Row]) {

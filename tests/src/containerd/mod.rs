@@ -59,6 +59,8 @@ impl Release {
 const SOCKET: &str = "/run/containerd/containerd.sock";
 /// Its configuration; one of version 2 is understood by both.
 const CONFIG: &str = "/run/world/containerd.toml";
+/// Its store, as in its configuration.
+const ROOT: &str = "/run/world/containerd/root";
 /// How long its start may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -101,9 +103,7 @@ impl Containerd {
         let cri = Cri { socket: SOCKET.into(), cgroup };
         let mut started = Self { node, cri, release, log: Log::default(), service: None, machine };
         started.restart();
-        let archive = started.node.world.path("image.tar");
-        image::write(&archive);
-        started.ctr(&["-n", "k8s.io", "images", "import", archive.to_str().unwrap()]).success();
+        started.import();
         let condition = started.cri.network_ready();
         assert!(condition.status, "{condition:?}");
         started
@@ -135,6 +135,21 @@ impl Containerd {
     #[track_caller]
     pub fn kill_process(&self, number: u64) {
         self.run(&["/bin/kill", "-9", &number.to_string()]).success();
+    }
+
+    /// Brings the image.
+    #[track_caller]
+    pub fn import(&self) {
+        let archive = self.node.world.path("image.tar");
+        image::write(&archive);
+        self.ctr(&["-n", "k8s.io", "images", "import", archive.to_str().unwrap()]).success();
+    }
+
+    /// Empties the store of a killed one: it knows of no pod when it starts again.
+    #[track_caller]
+    pub fn forget(&self) {
+        assert!(self.service.is_none(), "it runs");
+        std::fs::remove_dir_all(format!("{ROOT}/io.containerd.metadata.v1.bolt")).unwrap();
     }
 
     /// What it wrote, for messages.

@@ -1,20 +1,11 @@
 //! The `podwire` command on a node whose pods are containerd's.
 
-use podwire_testkit::Output;
 use podwire_testkit::state::Change;
 use podwire_tests::containerd::{Containerd, Pod, Release};
 
-use crate::lab::{RANGES, addresses, list, remove, run, under_each_release};
+use crate::lab::{RANGES, addresses, list, podwire, remove, run, under_each_release};
 
 under_each_release!(podwire_sees_and_collects_what_containerd_made);
-
-fn podwire(containerd: &Containerd, line: &str) -> Output {
-    let own = std::env::current_exe().unwrap();
-    let program = own.parent().unwrap().with_file_name("podwire");
-    let program = program.to_str().unwrap();
-    let words: Vec<&str> = std::iter::once(program).chain(line.split(' ')).collect();
-    containerd.node.world.try_exec(&words)
-}
 
 /// Attachments of the network `pods`, as `podwire list` tells them.
 fn states(containerd: &Containerd) -> Vec<String> {

@@ -7,7 +7,7 @@ use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
 use podwire_tests::wait_until;
 use serde_json::json;
 
-use crate::lab::{RANGES, list, remove, run, under_each_release};
+use crate::lab::{HAND_ON, PLUGINS, RANGES, list, remove, run, under_each_release};
 
 under_each_release!(
     killed_while_a_pod_is_run,
@@ -19,19 +19,11 @@ under_each_release!(
 const HELD: &str = "/run/world/held";
 /// What it waits for.
 const RELEASE: &str = "/run/world/release";
-/// Where the plugins are.
-const PLUGINS: &str = "/opt/cni/bin";
 
 /// A line of a plugin's script: when it is asked for this verb, it says so and waits.
 fn wait_on(verb: &str) -> String {
     format!(r#"if [ "$CNI_COMMAND" = {verb} ]; then : > {HELD}; read -r line < {RELEASE}; fi"#)
 }
-
-/// Hands on the result of the plugin before, which libcni writes before the type.
-const HAND_ON: &str = r#"case "$CNI_COMMAND $request" in "ADD "*'"prevResult"'*)
-    printf '%s' "$request" | sed 's/.*"prevResult"://; s/,"type":"[a-z]*"}$//'
-    exit 0 ;;
-esac"#;
 
 /// A node whose list stops at a verb: before the first plugin, between two, or after
 /// the last.

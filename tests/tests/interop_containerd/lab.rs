@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use podwire_testkit::Netns;
 use podwire_testkit::probe::http_page;
+use podwire_testkit::{Netns, Output};
 use podwire_tests::containerd::{Containerd, Pod, Release};
 use serde_json::{Value, json};
 
@@ -92,4 +92,22 @@ pub(crate) fn addresses(containerd: &Containerd, namespace: &Path) -> Vec<IpAddr
 pub(crate) fn page(from: &Netns, address: IpAddr, port: u16) -> std::io::Result<String> {
     let patience = Duration::from_secs(3);
     http_page(from, SocketAddr::new(address, port), patience, patience)
+}
+
+/// Where the plugins are.
+pub(crate) const PLUGINS: &str = "/opt/cni/bin";
+
+/// Hands on the result of the plugin before, which libcni writes before the type.
+pub(crate) const HAND_ON: &str = r#"case "$CNI_COMMAND $request" in "ADD "*'"prevResult"'*)
+    printf '%s' "$request" | sed 's/.*"prevResult"://; s/,"type":"[a-z]*"}$//'
+    exit 0 ;;
+esac"#;
+
+/// Runs a line of our command.
+pub(crate) fn podwire(containerd: &Containerd, line: &str) -> Output {
+    let own = std::env::current_exe().unwrap();
+    let program = own.parent().unwrap().with_file_name("podwire");
+    let program = program.to_str().unwrap();
+    let words: Vec<&str> = std::iter::once(program).chain(line.split(' ')).collect();
+    containerd.node.world.try_exec(&words)
 }

@@ -4,6 +4,7 @@
 //! Each test has a containerd of its own; what came of a call is asked of the kernel.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod collection;
 mod command;
 mod kills;
 mod lab;
