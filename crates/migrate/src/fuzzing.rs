@@ -7,10 +7,12 @@ use podwire_spec::Error;
 
 use crate::place::Place;
 use crate::uses::{Uses, in_files, recorded_types};
-use crate::{Program, Source, Survey, Wishes, rollback, survey};
+use crate::{Program, Source, Survey, Wishes, build_info, rollback, survey};
 
-/// Understands what a program says that should be the plugin of this name.
+/// Understands what a program says that should be the plugin of this name, and what a
+/// linker would have written into it.
 pub fn about(text: &str, name: &str) -> Program {
+    let _ = build_info::plugin_in(text.as_bytes());
     Program::read(text, name)
 }
 

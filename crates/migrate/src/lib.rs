@@ -36,6 +36,7 @@
 //! # }
 //! ```
 
+mod build_info;
 mod exchange;
 pub mod fuzzing;
 mod place;

@@ -1,18 +1,24 @@
 //! What a file in a plugin directory is, by what it says of itself.
 //!
 //! Executed without `CNI_COMMAND`, the plugins of the Go project and ours say who
-//! they are and which versions they speak, on standard error (skel's about text).
+//! they are and which versions they speak, on standard error (skel's about text). One
+//! that can't start where this runs is known by what its linker wrote into it.
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use podwire_sys::process::{ChildSpec, run};
+use podwire_sys::process::{ChildSpec, ProcessError, run};
+
+use crate::build_info;
 
 /// How long a program may take to say who it is.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// More than an about text has, in bytes.
 const LIMIT: usize = 4096;
+/// A release that nobody wrote down, as the Go plugins word it.
+const UNKNOWN: &str = "unknown";
 
 /// What a program is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub enum Program {
     Go {
         /// Its release, as `v1.9.1`; `unknown` where who built it left that out.
         version: String,
-        /// The newest protocol version that it speaks.
+        /// The newest protocol version that it speaks; empty where it couldn't be asked.
         speaks: String,
     },
     /// Another, or one that doesn't say.
@@ -57,6 +63,13 @@ impl Program {
         (spec.stdout_limit, spec.stderr_limit) = (LIMIT, LIMIT);
         match run(&spec) {
             Ok(outcome) => Self::read(&outcome.stderr.text(), name),
+            // The file is there, so what it runs on isn't: its loader.
+            Err(ProcessError::Start { source, .. })
+                if source.kind() == io::ErrorKind::NotFound
+                    && build_info::plugin_at(path).is_some_and(|plugin| plugin == name) =>
+            {
+                Self::Go { version: UNKNOWN.to_owned(), speaks: String::new() }
+            }
             Err(error) => Self::Foreign { reason: format!("it doesn't say what it is: {error}") },
         }
     }
@@ -102,10 +115,13 @@ impl fmt::Display for Program {
         match self {
             Self::Absent => f.write_str("not there"),
             Self::Podwire { version } => write!(f, "Podwire {version}"),
-            Self::Go { version, speaks } if version == "unknown" => {
-                write!(f, "Go, release not told, CNI {speaks}")
+            Self::Go { version, speaks } => {
+                match version.as_str() {
+                    UNKNOWN => f.write_str("Go, release not told")?,
+                    version => write!(f, "Go {version}")?,
+                }
+                if speaks.is_empty() { Ok(()) } else { write!(f, ", CNI {speaks}") }
             }
-            Self::Go { version, speaks } => write!(f, "Go {version}, CNI {speaks}"),
             Self::Foreign { reason } => f.write_str(reason),
         }
     }
@@ -151,5 +167,24 @@ mod tests {
             assert_eq!(ask(name).as_str(), "foreign", "{name}");
         }
         assert_eq!(ask("script"), Program::Go { version: "v7".into(), speaks: String::new() });
+    }
+
+    #[test]
+    fn a_go_plugin_without_its_loader_is_known_all_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let package = |name: &str, package: &str| {
+            let path = directory.path().join(name);
+            let mut bytes = b"#!/there/is/no/such/loader\n\xff Go buildinf:\x08\x02".to_vec();
+            bytes.extend(format!("path\tgithub.com/containernetworking/{package}\n").bytes());
+            std::fs::write(&path, bytes).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            Program::ask(&path, name)
+        };
+        let known = package("bridge", "plugins/plugins/main/bridge");
+        assert_eq!(known, Program::Go { version: "unknown".into(), speaks: String::new() });
+        assert_eq!(known.to_string(), "Go, release not told");
+        for (name, other) in [("ptp", "plugins/plugins/main/bridge"), ("vlan", "cni/cnitool")] {
+            assert_eq!(package(name, other).as_str(), "foreign", "{name}");
+        }
     }
 }

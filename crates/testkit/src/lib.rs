@@ -44,6 +44,6 @@ pub use kernel::Feature;
 pub use kill::netlink::{Refusal, Refused};
 pub use kill::storage::{DiskFault, Spoiled};
 pub use peers::{GoPlugins, libcni_client, peers_directory};
-pub use plugin::{Plugin, Shipped};
+pub use plugin::{Plugin, Shipped, shipped};
 pub use state::HostState;
 pub use world::{Netns, World};

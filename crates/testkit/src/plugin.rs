@@ -197,9 +197,7 @@ impl Shipped {
     #[allow(clippy::new_without_default)] // It has an effect.
     pub fn new() -> Self {
         let directory = program_directory();
-        let target = target_directory();
-        let program = target.parent().unwrap().join("dist").join(PROGRAM);
-        link(&program, directory.path(), "cargo xtask build");
+        link(&shipped(PROGRAM), directory.path(), SHIPS);
         Self { directory }
     }
 
@@ -207,6 +205,18 @@ impl Shipped {
     pub fn plugin(&self, name: &str) -> Plugin {
         Plugin::at(self.directory.path().join(name)).search_in(&[self.directory.path()])
     }
+}
+
+/// What makes the programs that ship.
+const SHIPS: &str = "cargo xtask build";
+
+/// A program as it ships, static and stripped: `podwire` or `podwire-cni`, as
+/// `cargo xtask build` has made it.
+#[track_caller]
+pub fn shipped(program: &str) -> PathBuf {
+    let path = target_directory().parent().unwrap().join("dist").join(program);
+    assert!(path.is_file(), "{} is not built; run: {SHIPS}", path.display());
+    path
 }
 
 /// Puts the multi-call program into `directory` under every name, once.

@@ -1,10 +1,10 @@
 //! The image and the manifest of `deploy/`, on a node of Podman's: what a cluster would
-//! do with them, without the cluster.
+//! do with them, without the cluster. The image holds the programs that ship.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use podwire_testkit::{GoPlugins, Output};
+use podwire_testkit::{GoPlugins, Output, shipped};
 use podwire_tests::{Plugins, wait_until};
 
 use crate::engine::{Podman, read_page};
@@ -20,10 +20,6 @@ const CONFINED: [&str; 5] = [
     "--network=host",
     "--memory=64m",
 ];
-/// The programs are those of the tests, not static ones: they need the machine's C
-/// library.
-const LIBRARIES: [&str; 2] = ["--volume=/usr/lib:/lib:ro", "--volume=/usr/lib64:/lib64:ro"];
-
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy").join(name)
 }
@@ -35,17 +31,12 @@ fn commands() -> Vec<Vec<String>> {
     lines.map(|list| serde_json::from_str(list).unwrap()).collect()
 }
 
-/// A program that was built with this test.
-fn built(program: &str) -> PathBuf {
-    std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(program)
-}
-
 /// Builds the image from the Containerfile and nothing else.
 fn build(podman: &Podman) {
     let context = podman.node.world.path("context");
     std::fs::create_dir(&context).unwrap();
     for program in ["podwire", "podwire-cni"] {
-        std::fs::copy(built(program), context.join(program)).unwrap();
+        std::fs::copy(shipped(program), context.join(program)).unwrap();
     }
     let file = deploy("Containerfile");
     podman.run(&[
@@ -63,7 +54,7 @@ fn build(podman: &Podman) {
 fn run(podman: &Podman, options: &[&str], command: &[String]) -> Output {
     let entry = format!("--entrypoint=[{:?}]", command[0]);
     let group = podman.control_group_option();
-    let start = [&["run", &entry, &group][..], &CONFINED, &LIBRARIES, options, &[IMAGE]].concat();
+    let start = [&["run", &entry, &group][..], &CONFINED, options, &[IMAGE]].concat();
     let rest: Vec<_> = command[1..].iter().map(String::as_str).collect();
     podman.try_run(&[&start[..], &rest].concat())
 }
@@ -131,7 +122,7 @@ fn the_daemon_sets_image_exchanges_the_plugins_of_a_live_node() {
     podman.remove(&["old", "new", "stay"]);
     podman.assert_nothing_left(&before, &["CNI-FORWARD"]);
     // Back, on the node itself, as the manifest says.
-    podman.node.world.exec(&[built("podwire").to_str().unwrap(), "migrate", "--rollback"]);
+    podman.node.world.exec(&[shipped("podwire").to_str().unwrap(), "migrate", "--rollback"]);
     assert!(plugins.iter().all(|plugin| !is_ours(plugin)));
     assert!(!Path::new(BIN).join(".podwire").exists());
 }

@@ -4,7 +4,7 @@
 //! The test programs whose names begin with `interop_` (`tests/tests/interop_PEER.rs`);
 //! a new one is found by its name.
 
-use super::{no_more, peers, setup, take_value};
+use super::{build, no_more, peers, setup, take_value};
 use crate::process::{cargo, run as run_process};
 use crate::{Result, workspace};
 
@@ -23,6 +23,8 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
 
     setup::run(&[])?;
     peers::run(&[])?;
+    // What a container's image has is what ships.
+    build::run(&[])?;
     run_process(cargo().args(["build", "--workspace", "--bins", "--examples", "--quiet"]))?;
     let tests = match filter {
         None => "all()".to_owned(),
