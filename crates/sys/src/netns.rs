@@ -23,7 +23,7 @@ pub use named::NamedNetNs;
 /// The magic number of nsfs, include/uapi/linux/magic.h.
 const NSFS_MAGIC: u64 = 0x6e73_6673;
 /// `NS_GET_NSTYPE`, include/uapi/linux/nsfs.h: `_IO(0xb7, 0x3)`.
-const NS_GET_NSTYPE: u32 = 0xb703;
+const NS_GET_NSTYPE: rustix::ioctl::Opcode = 0xb703;
 
 /// Where the calling thread's own namespace is found.
 const OWN: &str = "/proc/thread-self/ns/net";

@@ -106,7 +106,7 @@ impl Pool {
     pub(super) fn changed(&self) -> Result<Seal, PathError> {
         let stat =
             rustix::fs::fstat(&self.directory).map_err(|error| self.error("reading", error))?;
-        Ok(Seal { seconds: stat.st_mtime, nanoseconds: stat.st_mtime_nsec })
+        Ok(Seal { seconds: stat.st_mtime, nanoseconds: nanoseconds(&stat) })
     }
 
     /// Marks the directory with a time of change that nobody else gives it,
@@ -261,8 +261,15 @@ fn address_of(name: &CStr) -> Option<IpAddr> {
     (address.to_string() == name).then_some(address)
 }
 
+/// The part of the time of change below a second.
+fn nanoseconds(stat: &Stat) -> u64 {
+    #[allow(clippy::unnecessary_fallible_conversions, clippy::useless_conversion)]
+    // Signed where rustix goes through libc, as for valgrind (docs/performance.md).
+    u64::try_from(stat.st_mtime_nsec).unwrap_or_default()
+}
+
 fn modified(stat: &Stat) -> SystemTime {
-    let nanoseconds = Duration::from_nanos(stat.st_mtime_nsec);
+    let nanoseconds = Duration::from_nanos(nanoseconds(stat));
     let seconds = Duration::from_secs(stat.st_mtime.unsigned_abs());
     let time = if stat.st_mtime < 0 {
         SystemTime::UNIX_EPOCH.checked_sub(seconds)
