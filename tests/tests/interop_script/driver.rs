@@ -7,7 +7,7 @@ use podwire_testkit::state::Difference;
 use podwire_testkit::{HostState, Output};
 use podwire_tests::lab::{addresses, routes};
 use podwire_tests::normal::normalised;
-use podwire_tests::{Container, Node, Plugins};
+use podwire_tests::{Container, Node, Plugins, wait_until};
 use serde_json::{Value, json};
 
 /// A runtime.
@@ -184,6 +184,14 @@ impl Stage {
     /// Panics if anything is.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self, before: &HostState) {
+        if self.plugins == Plugins::Sid {
+            // Go's DEL doesn't wait until the kernel has taken down a namespace that is
+            // gone, and with it the host's end.
+            wait_until("the end of the pairs", || {
+                let left = self.left(before).changes;
+                !left.iter().any(|change| change.name().starts_with("link veth"))
+            });
+        }
         self.left(before).assert_empty();
     }
 

@@ -3,6 +3,7 @@
 //! plugins 1.9.1 and with ours. Whoever plays a part, the story is the same.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod capabilities;
 mod driver;
 mod script;
 
@@ -65,6 +66,11 @@ fn attachments_with_every_capability_are_made_checked_and_deleted_alike() {
 #[test]
 fn addresses_and_ranges_that_the_runtime_names_are_taken_alike() {
     play(script::addresses);
+}
+
+#[test]
+fn every_capability_arrives_where_it_was_declared_and_nowhere_else() {
+    play(capabilities::capabilities);
 }
 
 #[test]

@@ -69,9 +69,14 @@ fn one(root: &Path) -> Result<usize> {
     }
     for text in [
         "share/man/man1/podwire.1",
+        "share/man/man1/podwire-migrate.1",
         "share/bash-completion/completions/podwire",
+        "share/zsh/vendor-completions/_podwire",
+        "share/fish/vendor_completions.d/podwire.fish",
         "lib/systemd/system/podwire-dhcp.service",
+        "lib/systemd/system/podwire-dhcp.socket",
         "share/doc/podwire/copyright",
+        "share/doc/podwire/docs/migrate.md",
     ] {
         if std::fs::read(root.join(text))?.is_empty() {
             return Err(format!("{text} is empty").into());
