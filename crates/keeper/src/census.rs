@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 use podwire_runtime::RuntimeError;
-use podwire_runtime::live::{Liveness, liveness};
+use podwire_runtime::live::{Liveness, Watcher};
 use podwire_runtime::store::{State, Store, Stored, Unreadable};
 use podwire_spec::id::AttachmentKey;
 use podwire_spec::result::{CniResult, VersionedResult};
@@ -70,9 +70,9 @@ impl Census {
     /// If a directory of the store is there and can't be listed.
     pub fn take(store: &Store) -> Result<Self, RuntimeError> {
         let listing = store.list()?;
-        let now = SystemTime::now();
+        let (now, watcher) = (SystemTime::now(), Watcher::new());
         let attachments = listing.attachments.into_iter().map(|stored| Entry {
-            liveness: liveness(&stored),
+            liveness: watcher.liveness(&stored),
             age: std::fs::metadata(&stored.path)
                 .and_then(|metadata| metadata.modified())
                 .ok()

@@ -13,7 +13,7 @@
 use std::path::Path;
 
 use podwire_spec::id::{AttachmentKey, NetworkName};
-use podwire_sys::boot::boot_id;
+use podwire_sys::boot::{BootId, boot_id};
 use podwire_sys::netns::{NetNs, OpenError};
 
 use crate::error::RuntimeError;
@@ -42,36 +42,67 @@ impl Liveness {
     }
 }
 
-/// Looks for the namespace of a recorded attachment.
+/// Looks for the namespace of one recorded attachment.
 pub fn liveness(stored: &Stored) -> Liveness {
-    let path = stored.record.namespace_path();
-    if path.is_empty() {
-        return Liveness::Unknown;
+    Watcher::new().liveness(stored)
+}
+
+/// Looks for the namespaces of many: it asks the kernel once which boot this is.
+#[derive(Debug)]
+pub struct Watcher {
+    /// `None` where the kernel doesn't tell, and then no boot proves anything.
+    boot: Option<BootId>,
+}
+
+impl Watcher {
+    /// One that knows the present boot.
+    pub fn new() -> Self {
+        Self { boot: boot_id().ok() }
     }
-    if let Some(recorded) = &stored.sandbox
-        && boot_id().is_ok_and(|boot| boot != *recorded.boot())
-    {
-        // No namespace outlives its boot, whatever is at the path.
-        return Liveness::Dead;
-    }
-    let path = Path::new(&*path);
-    match NetNs::open(path) {
-        Ok(netns) => match (&stored.sandbox, netns.identity()) {
-            (Some(recorded), Some(present)) if *recorded != present => Liveness::Dead,
-            _ => Liveness::Alive,
-        },
-        // What only a result names may be a virtual machine's socket.
-        Err(OpenError::NotANamespace { .. }) if stored.record.netns.is_empty() => Liveness::Unknown,
-        Err(OpenError::NotANamespace { .. }) => Liveness::Dead,
-        Err(OpenError::Missing { .. }) if path.starts_with("/proc") => Liveness::Dead,
-        Err(OpenError::Missing { .. }) => {
-            if path.parent().is_some_and(Path::is_dir) {
-                Liveness::Dead
-            } else {
+
+    /// Looks for the namespace of a recorded attachment.
+    pub fn liveness(&self, stored: &Stored) -> Liveness {
+        let path = stored.record.namespace_path();
+        if path.is_empty() {
+            return Liveness::Unknown;
+        }
+        if let (Some(recorded), Some(boot)) = (&stored.sandbox, &self.boot)
+            && boot != recorded.boot()
+        {
+            // No namespace outlives its boot, whatever is at the path.
+            return Liveness::Dead;
+        }
+        let path = Path::new(&*path);
+        match NetNs::open(path) {
+            Ok(netns) if self.is_another(&netns, stored) => Liveness::Dead,
+            Ok(_) => Liveness::Alive,
+            // What only a result names may be a virtual machine's socket.
+            Err(OpenError::NotANamespace { .. }) if stored.record.netns.is_empty() => {
                 Liveness::Unknown
             }
+            Err(OpenError::NotANamespace { .. }) => Liveness::Dead,
+            Err(OpenError::Missing { .. }) if path.starts_with("/proc") => Liveness::Dead,
+            Err(OpenError::Missing { .. }) => {
+                if path.parent().is_some_and(Path::is_dir) {
+                    Liveness::Dead
+                } else {
+                    Liveness::Unknown
+                }
+            }
+            Err(OpenError::Io { .. }) => Liveness::Unknown,
         }
-        Err(OpenError::Io { .. }) => Liveness::Unknown,
+    }
+
+    /// Whether a namespace is proven not to be the one that was recorded.
+    fn is_another(&self, present: &NetNs, stored: &Stored) -> bool {
+        let (Some(recorded), Some(boot)) = (&stored.sandbox, &self.boot) else { return false };
+        present.identity_in(boot).is_some_and(|present| *recorded != present)
+    }
+}
+
+impl Default for Watcher {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -94,11 +125,12 @@ pub fn keep_live(network: &NetworkName, listing: &Listing) -> Result<ValidSet, R
             ),
         });
     }
+    let watcher = Watcher::new();
     let keys = listing.attachments.iter().filter_map(|stored| {
         let record = &stored.record;
         let keep = record.key.network == *network
             && record.state == State::Attached
-            && liveness(stored) != Liveness::Dead;
+            && watcher.liveness(stored) != Liveness::Dead;
         keep.then(|| record.key.clone())
     });
     Ok(ValidSet::of(keys.map(|AttachmentKey { container_id, ifname, .. }| (container_id, ifname))))

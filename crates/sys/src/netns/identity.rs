@@ -26,7 +26,12 @@ impl NetNs {
     /// What tells it from every other namespace, earlier and later ones too. `None`
     /// where the kernel has no cookies, or can't tell which boot this is.
     pub fn identity(&self) -> Option<Identity> {
-        Some(Identity { cookie: self.cookie()?, boot: boot_id().ok()? })
+        self.identity_in(&boot_id().ok()?)
+    }
+
+    /// The same for who knows the boot already, and asks of many namespaces.
+    pub fn identity_in(&self, boot: &BootId) -> Option<Identity> {
+        Some(Identity { cookie: self.cookie()?, boot: boot.clone() })
     }
 }
 
