@@ -4,6 +4,8 @@ use podwire_netlink::Error as NetlinkError;
 use podwire_netlink::nft::{BaseChain, Chain, ChainId, NftSocket, Rule};
 use podwire_plugin::Difference;
 
+use super::entry::Found;
+
 /// Whether a chain holds these rules and no others; `what` says what they do.
 ///
 /// # Errors
@@ -14,15 +16,23 @@ pub fn compare_rules(
     wanted: &[Rule],
     what: &str,
 ) -> Result<Option<Difference>, NetlinkError> {
-    let found = socket.rules(chain)?;
-    if are_those(&found, wanted) {
-        return Ok(None);
+    Ok(difference(chain, &socket.rules(chain)?, wanted, what))
+}
+
+fn difference(
+    chain: ChainId<'_>,
+    found: &[Rule],
+    wanted: &[Rule],
+    what: &str,
+) -> Option<Difference> {
+    if are_those(found, wanted) {
+        return None;
     }
     let seen = match found.len() {
         0 => "none".to_owned(),
         number => format!("{number}, not those that ADD makes"),
     };
-    Ok(Some(Difference::new(format!("rules of chain {chain}"), what, seen)))
+    Some(Difference::new(format!("rules of chain {chain}"), what, seen))
 }
 
 /// Whether rules that were found do what the wanted ones do, in their order, and
@@ -45,16 +55,19 @@ pub fn compare_entry(
     what: &str,
 ) -> Result<Option<Difference>, NetlinkError> {
     let object = format!("chain {}", wanted.id());
-    let Some(found) = socket.chain(wanted.id())? else {
-        return Ok(Some(Difference::missing(object)));
-    };
-    let place = |base: BaseChain| {
-        format!("type {} at {:?}, priority {}", base.kind.as_str(), base.hook, base.priority)
-    };
-    let (expected, seen) = (wanted.base.map(place), found.base.map(place));
-    if expected != seen {
-        let text = |place: Option<String>| place.unwrap_or_else(|| "no hook".to_owned());
-        return Ok(Some(Difference::new(object, text(expected), text(seen))));
-    }
-    compare_rules(socket, wanted.id(), rules, what)
+    Ok(match Found::look(socket, wanted)? {
+        Found::Nowhere => Some(Difference::missing(object)),
+        Found::Elsewhere(found) => Some(Difference::new(object, place(wanted.base), place(found))),
+        Found::InPlace(found) => difference(wanted.id(), &found, rules, what),
+    })
+}
+
+/// Where packets enter a chain, for people.
+fn place(base: Option<BaseChain>) -> String {
+    base.map_or_else(
+        || "no hook".to_owned(),
+        |base| {
+            format!("type {} at {:?}, priority {}", base.kind.as_str(), base.hook, base.priority)
+        },
+    )
 }

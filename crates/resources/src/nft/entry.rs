@@ -5,6 +5,32 @@ use podwire_netlink::nft::{BaseChain, Batch, Chain, NftSocket, Rule};
 
 use super::are_those;
 
+/// What is in the kernel under a chain's name: for ADD, which makes it right, as for
+/// CHECK, which says what is wrong.
+pub(super) enum Found {
+    /// No such chain.
+    Nowhere,
+    /// One that packets enter elsewhere than at the wanted hook, or nowhere.
+    Elsewhere(Option<BaseChain>),
+    /// One at the wanted hook, with these rules.
+    InPlace(Vec<Rule>),
+}
+
+impl Found {
+    /// Looks at it.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub(super) fn look(socket: &mut NftSocket, wanted: &Chain) -> Result<Self, NetlinkError> {
+        let place = |base: BaseChain| (base.kind, base.hook, base.priority);
+        let Some(found) = socket.chain(wanted.id())? else { return Ok(Self::Nowhere) };
+        if found.base.map(place) != wanted.base.map(place) {
+            return Ok(Self::Elsewhere(found.base));
+        }
+        socket.rules(wanted.id()).map(Self::InPlace)
+    }
+}
+
 /// How a chain at a hook is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
@@ -26,16 +52,10 @@ impl Entry {
         wanted: &Chain,
         rules: &[Rule],
     ) -> Result<Self, NetlinkError> {
-        let place = |base: BaseChain| (base.kind, base.hook, base.priority);
-        let found = socket.chain(wanted.id())?;
-        if found.and_then(|found| found.base).map(place) != wanted.base.map(place) {
-            return Ok(Self::Wrong);
-        }
-        let found = socket.rules(wanted.id())?;
-        Ok(match are_those(&found, rules) {
-            true => Self::Right,
-            false if found.is_empty() => Self::Idle,
-            false => Self::Wrong,
+        Ok(match Found::look(socket, wanted)? {
+            Found::InPlace(found) if are_those(&found, rules) => Self::Right,
+            Found::InPlace(found) if found.is_empty() => Self::Idle,
+            Found::Nowhere | Found::Elsewhere(_) | Found::InPlace(_) => Self::Wrong,
         })
     }
 
