@@ -10,6 +10,7 @@ pub mod interface;
 pub mod ipam;
 pub mod meta;
 
+mod distinct;
 mod registry;
 
 pub use registry::PLUGINS;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::net::Ipv4Addr;
+
+use ipnet::IpNet;
 use podwire_spec::error::Error;
 use podwire_spec::json::compact;
 use podwire_spec::result::{AddressOrigin, CniResult, Interface, IpConfig, Route, VersionedResult};
@@ -292,6 +295,24 @@ fn c13_a_chained_plugin_adds_to_the_result_before() {
     );
     assert_eq!(result.routes.len(), 2);
     assert_eq!(result.dns.domain.as_deref(), Some("a"));
+}
+
+/// As many as a plugin may print, and no search among all for each: found with long
+/// inputs of the fuzz targets.
+#[test]
+fn a_great_many_interfaces_addresses_and_routes_are_merged() {
+    let numbers = 0..100_000_u32;
+    let name = |number| Interface { name: format!("i{number}"), ..Interface::default() };
+    let net = |number| IpNet::new(Ipv4Addr::from(number).into(), 32).unwrap();
+    let one = CniResult {
+        interfaces: numbers.clone().map(name).collect(),
+        ips: numbers.clone().map(|number| IpConfig::new(net(number))).collect(),
+        routes: numbers.map(|number| Route::new(net(number), None)).collect(),
+        ..CniResult::default()
+    };
+    let mut merged = one.clone();
+    merged.merge(one.clone());
+    assert_eq!(merged, one);
 }
 
 // B094: a loopback result has a body in the shape of every version.

@@ -86,6 +86,12 @@ impl<'a> Object<'a> {
         self.members.iter().map(|member| (member.key.as_ref(), member.value))
     }
 
+    /// The same to be decoded. For who wants all of them: asking for each by its key is
+    /// a search each time.
+    pub fn values(&self) -> impl Iterator<Item = (&str, Value<'a>)> {
+        self.members().map(|(key, text)| (key, Value::new(text, self.path_of(key))))
+    }
+
     /// The value of the last entry with this key, compared without regard to
     /// ASCII case; `null` counts as absent.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
@@ -206,8 +212,7 @@ impl<'a> Object<'a> {
     ) -> Result<BTreeMap<String, T>, Error> {
         let Some(object) = self.object(key)? else { return Ok(BTreeMap::new()) };
         let mut map = BTreeMap::new();
-        for (name, text) in object.members() {
-            let value = Value::new(text, object.path_of(name));
+        for (name, value) in object.values() {
             if !value.is_null() {
                 map.insert(name.to_owned(), decode(&value)?);
             }

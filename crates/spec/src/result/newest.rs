@@ -36,7 +36,7 @@ pub struct Interface {
 }
 
 /// An address of an attachment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IpConfig {
     /// The address with the prefix of its network; the bits beside the prefix
     /// are the container's.
@@ -57,7 +57,7 @@ impl IpConfig {
 
 /// A route of an attachment. A number of 0 is absent for `mtu`, `advmss` and
 /// `priority`, and a value for `table` and `scope`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The destination.
     pub dst: IpNet,

@@ -1,5 +1,7 @@
 //! Questions that chained plugins and runtimes ask of a result.
 
+use std::collections::{HashMap, HashSet};
+
 use super::newest::{CniResult, Interface, IpConfig};
 use crate::error::Error;
 
@@ -104,33 +106,30 @@ impl CniResult {
     /// equal addresses and routes are not doubled, and its name servers
     /// replace those before if it has any.
     pub fn merge(&mut self, other: Self) {
+        let id = |interface: &Interface| (interface.name.clone(), interface.sandbox.clone());
+        let mut known = HashMap::new();
+        for (place, present) in self.interfaces.iter().enumerate() {
+            known.entry(id(present)).or_insert(place);
+        }
         let mut places = Vec::with_capacity(other.interfaces.len());
         for interface in other.interfaces {
-            let same = self.interfaces.iter_mut().position(|present| {
-                present.name == interface.name && present.sandbox == interface.sandbox
-            });
-            if let Some((place, present)) =
-                same.and_then(|place| Some((place, self.interfaces.get_mut(place)?)))
-            {
-                *present = interface;
-                places.push(place);
-            } else {
-                places.push(self.interfaces.len());
-                self.interfaces.push(interface);
+            let place = *known.entry(id(&interface)).or_insert(self.interfaces.len());
+            places.push(place);
+            match self.interfaces.get_mut(place) {
+                Some(present) => *present = interface,
+                None => self.interfaces.push(interface),
             }
         }
+        let mut known: HashSet<_> = self.ips.iter().cloned().collect();
         for mut ip in other.ips {
             // An index that names nothing names nothing afterwards either.
             ip.interface = ip.interface.and_then(|index| places.get(index).copied());
-            if !self.ips.contains(&ip) {
+            if known.insert(ip.clone()) {
                 self.ips.push(ip);
             }
         }
-        for route in other.routes {
-            if !self.routes.contains(&route) {
-                self.routes.push(route);
-            }
-        }
+        let mut known: HashSet<_> = self.routes.iter().cloned().collect();
+        self.routes.extend(other.routes.into_iter().filter(|route| known.insert(route.clone())));
         if !other.dns.is_empty() {
             self.dns = other.dns;
         }

@@ -15,7 +15,7 @@ use podwire_spec::request::PluginRequest;
 use podwire_spec::result::Route;
 use podwire_spec::version::SpecVersion;
 
-use super::range::{GatewayChoice, Range, RangeSet, RangeSpec};
+use super::range::{self, GatewayChoice, Range, RangeSet, RangeSpec};
 use crate::ipam::input;
 
 /// Where reservations are kept unless `ipam.dataDir` says otherwise.
@@ -57,13 +57,12 @@ impl Config {
                  capability ipRanges",
             ));
         }
-        for (at, set) in sets.iter().enumerate() {
-            let mut earlier = sets.iter().take(at).enumerate();
-            if let Some((before, other)) = earlier.find(|(_, other)| set.overlaps(other)) {
-                return Err(Error::config(format!(
-                    "range set {before} overlaps with {at}: {other} and {set}"
-                )));
-            }
+        if let Some((before, at)) = range::overlap(&sets)
+            && let (Some(other), Some(set)) = (sets.get(before), sets.get(at))
+        {
+            return Err(Error::config(format!(
+                "range set {before} overlaps with {at}: {other} and {set}"
+            )));
         }
         if version < SpecVersion::V0_3_0 {
             let networks = sets.iter().filter_map(|set| Some(set.ranges().first()?.subnet));

@@ -17,6 +17,7 @@ mod allocate;
 mod candidates;
 mod check;
 mod config;
+mod disjoint;
 mod errors;
 mod gc;
 mod index;

@@ -14,6 +14,7 @@ use ipnet::IpNet;
 use podwire_spec::Error;
 
 use super::candidates::{Candidates, Span};
+use super::disjoint::Disjoint;
 use crate::ipam::input::{family, same_family};
 
 /// What the configuration says about a range's gateway.
@@ -128,17 +129,14 @@ impl Range {
             )));
         }
         let bounds = Span { first, last: end };
-        let mut usable: Vec<Span> =
-            bounds.intersect(Span { first: first_host, last: last_host }).into_iter().collect();
+        let hosts = bounds.intersect(Span { first: first_host, last: last_host });
         let gateways = gateway.filter(|gateway| subnet.contains(gateway)).map(number);
         let holes = gateways.into_iter().map(|at| Span { first: at, last: at }).chain(
             spec.exclude
                 .iter()
                 .map(|net| Span { first: number(net.network()), last: number(net.broadcast()) }),
         );
-        for hole in holes {
-            usable = usable.iter().flat_map(|span| span.without(hole)).collect();
-        }
+        let usable = hosts.map(|hosts| hosts.without(holes.collect())).unwrap_or_default();
         let RangeSpec { path, subnet, exclude, .. } = spec;
         Ok(Self { path, subnet, gateway, bounds, usable, exclude })
     }
@@ -170,11 +168,6 @@ impl Range {
             return Place::Broadcast;
         }
         Place::BesideBounds
-    }
-
-    fn overlaps(&self, other: &Self) -> bool {
-        same_family(self.subnet.addr(), other.subnet.addr())
-            && self.bounds.intersect(other.bounds).is_some()
     }
 }
 
@@ -241,7 +234,8 @@ impl RangeSet {
         let Some(head) = ranges.first() else {
             return Err(Error::config(format!("{path}: empty range set")));
         };
-        for (at, range) in ranges.iter().enumerate() {
+        let mut disjoint = Disjoint::new();
+        for range in &ranges {
             if !same_family(head.subnet.addr(), range.subnet.addr()) {
                 return Err(Error::config(format!(
                     "{}: mixed address families: {} and {} are in one range set",
@@ -249,7 +243,8 @@ impl RangeSet {
                 ))
                 .with_details("give each family a set of its own: [[IPv4 range], [IPv6 range]]"));
             }
-            if let Some(other) = ranges.iter().take(at).find(|other| range.overlaps(other)) {
+            let Span { first, last } = range.bounds;
+            if let Err(other) = disjoint.insert(first, last, range) {
                 return Err(Error::config(format!(
                     "{}: subnets {other} and {range} overlap",
                     range.path
@@ -287,11 +282,6 @@ impl RangeSet {
         &self.ranges
     }
 
-    /// Whether a range of one lies in a range of the other.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.ranges.iter().any(|range| other.ranges.iter().any(|second| range.overlaps(second)))
-    }
-
     /// Every address that can be handed out, once, round robin: beginning
     /// behind `last`, or at the start when that isn't in the set.
     pub(super) fn candidates(&self, last: Option<IpAddr>) -> impl Iterator<Item = IpAddr> + '_ {
@@ -301,6 +291,22 @@ impl RangeSet {
         Candidates::new(groups, last)
             .filter_map(move |number| like.map(|like| address(number, like)))
     }
+}
+
+/// The first set of which a range lies in a range of an earlier set: the places of that
+/// one and of its own.
+pub(super) fn overlap(sets: &[RangeSet]) -> Option<(usize, usize)> {
+    let mut disjoint = Disjoint::new();
+    for (at, set) in sets.iter().enumerate() {
+        for range in &set.ranges {
+            let key = |number| (range.subnet.addr().is_ipv4(), number);
+            let Span { first, last } = range.bounds;
+            if let Err(before) = disjoint.insert(key(first), key(last), at) {
+                return Some((before, at));
+            }
+        }
+    }
+    None
 }
 
 impl fmt::Display for RangeSet {

@@ -7,6 +7,8 @@ use podwire_spec::capability::Bandwidth;
 use podwire_spec::error::Error;
 use podwire_spec::json::Object;
 
+use crate::distinct::distinct;
+
 /// Bursts that stand for "none was asked for", in bits: the Go plugin wants
 /// one, and pods have no way to give it. kubelet's, containerd's, CRI-O's
 /// (containernetworking/plugins#609). Taken literally the first of them lets a
@@ -142,11 +144,9 @@ fn subnets(object: &Object<'_>, key: &str) -> Result<Vec<IpNet>, Error> {
                 value.path()
             ))
         })?;
-        if !nets.contains(&net.trunc()) {
-            nets.push(net.trunc());
-        }
+        nets.push(net.trunc());
     }
-    Ok(nets)
+    Ok(distinct(nets))
 }
 
 #[cfg(test)]

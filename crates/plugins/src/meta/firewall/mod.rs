@@ -31,6 +31,7 @@ use podwire_spec::result::{AddressOrigin, CniResult};
 
 use self::config::{Backend, Config as Settings};
 use self::opening::Opening;
+use crate::distinct::distinct;
 
 /// The plugin.
 pub struct Firewall;
@@ -132,14 +133,8 @@ fn container_addresses(attachment: &Attachment, result: &CniResult) -> Vec<IpAdd
              names for interfaces of the host"
         );
     }
-    let mut addresses = Vec::new();
-    for ip in found.addresses {
-        let address = ip.address.addr();
-        if !address.is_loopback() && !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    addresses
+    let addresses = found.addresses.into_iter().map(|ip| ip.address.addr());
+    distinct(addresses.filter(|address| !address.is_loopback()))
 }
 
 /// The bridge: the first interface of the host, as the reference plugin has

@@ -1,5 +1,6 @@
 //! The keys of `tuning`, read once.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use podwire_netlink::route::MacAddress;
@@ -69,8 +70,10 @@ impl Config {
 
     /// Takes over what `args.cni` says.
     fn overridden_by(&mut self, other: Self, args: &Object<'_>) -> Result<(), Error> {
+        let named = |(at, present): (usize, &Parameter)| (present.name.clone(), at);
+        let places: BTreeMap<_, _> = self.sysctls.iter().enumerate().map(named).collect();
         for parameter in other.sysctls {
-            match self.sysctls.iter_mut().find(|present| present.name == parameter.name) {
+            match places.get(&parameter.name).and_then(|at| self.sysctls.get_mut(*at)) {
                 Some(present) => present.value = parameter.value,
                 None => self.sysctls.push(parameter),
             }
@@ -126,13 +129,10 @@ fn mac_of(key: &str, text: Option<&str>) -> Result<Option<MacAddress>, Error> {
 fn sysctls(object: &Object<'_>) -> Result<Vec<Parameter>, Error> {
     let Some(entries) = object.object("sysctl")? else { return Ok(Vec::new()) };
     let mut parameters: Vec<Parameter> = Vec::new();
-    for (name, text) in entries.members() {
-        // `null` is no value.
-        let value = entries.get_exact(name).map(|value| value.string()).transpose()?;
-        let value = value.ok_or_else(|| {
-            Error::decode(format!("{}: expected a string, found {text}", entries.path_of(name)))
-        })?;
-        if parameters.iter().any(|present| present.name == name) {
+    let mut names = BTreeSet::new();
+    for (name, value) in entries.values() {
+        let value = value.string()?;
+        if !names.insert(name) {
             return Err(Error::config(format!(
                 "duplicated sysctl keys are not allowed: {} is there twice",
                 entries.path_of(name)
@@ -187,6 +187,22 @@ mod tests {
                 "net/core/somaxconn"
             ]
         );
+    }
+
+    /// As many as standard input has room for, and no search among all for each: found
+    /// with long inputs of the fuzz targets.
+    #[test]
+    fn a_great_many_sysctls_are_read() {
+        let all = |value: u32| {
+            let entries: Vec<_> =
+                (0..100_000).map(|at| format!(r#""net.a{at}":"{value}""#)).collect();
+            format!(r#"{{"sysctl":{{{}}}}}"#, entries.join(","))
+        };
+        let mut config = parse(&all(1)).unwrap();
+        let (text, args) = (all(2), Object::parse("{}").unwrap());
+        config.overridden_by(parse(&text).unwrap(), &args).unwrap();
+        assert_eq!(config.sysctls.len(), 100_000);
+        assert!(config.sysctls.iter().all(|parameter| parameter.value == "2"));
     }
 
     #[test]
