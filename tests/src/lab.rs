@@ -37,6 +37,19 @@ impl Lab {
         netns
     }
 
+    /// The same without detection of duplicate IPv6 addresses, for tests of something
+    /// else: an ADD waits a second and more for its end, the Go plugins in vain, for
+    /// longer, where the interface has no carrier.
+    #[track_caller]
+    pub fn container_without_detection(&self, name: &str) -> Netns {
+        let netns = self.container(name);
+        for whose in ["all", "default"] {
+            let off = format!("net.ipv6.conf.{whose}.accept_dad=0");
+            netns.exec(&["sysctl", "-qw", &off]);
+        }
+        netns
+    }
+
     /// A call of the plugin for a container, whose id is the namespace's name.
     #[track_caller]
     pub fn call(&self, verb: &str, netns: &Netns, config: &Value) -> Plugin {

@@ -6,6 +6,7 @@
 mod bus;
 mod crash;
 mod del;
+mod hardware;
 mod network;
 mod peers;
 mod verbs;

@@ -229,6 +229,9 @@ fn path_of(owner: &OwnerMark) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use podwire_netlink::route::link_kind::LinkKind;
+    use podwire_spec::id::{ContainerId, NetworkName};
+
     use super::*;
 
     #[test]
@@ -247,6 +250,32 @@ mod tests {
         assert_eq!(Record::parse(&record.to_json()).unwrap(), record);
         let bare = Record { alias: None, mac: None, up: false, ..record };
         assert_eq!(Record::parse(&bare.to_json()).unwrap(), bare);
+    }
+
+    /// What has no kind is hardware to the kernel; see `default_device_exit_net` of
+    /// net/core/dev.c.
+    #[test]
+    fn hardware_is_told_by_having_no_kind() {
+        // A link message with nothing but an index.
+        let mut message = [0; 16];
+        message[4] = 7;
+        let hardware = Link { name: "enp1s0".to_owned(), ..Link::decode(&message).unwrap() };
+        let virtual_one = Link { kind: Some(LinkKind::Ifb), ..hardware.clone() };
+        let key = AttachmentKey {
+            network: NetworkName::parse("n").unwrap(),
+            container_id: ContainerId::parse("c1").unwrap(),
+            ifname: IfName::parse("net1").unwrap(),
+        };
+        let record = |link: &Link| Record::of(link, &key, String::new());
+        assert!(record(&hardware).physical && !record(&virtual_one).physical);
+        assert!(record(&hardware).is_of(&hardware));
+        assert!(!record(&hardware).is_of(&virtual_one), "in place of hardware");
+        assert!(record(&virtual_one).is_of(&virtual_one));
+        let moved = Link { index: 9, ..hardware.clone() };
+        assert!(!record(&hardware).is_of(&moved), "neither index nor address");
+        let mac = Some(MacAddress([2, 0, 0, 0, 0, 9]));
+        let [before, after] = [7, 9].map(|index| Link { index, mac, ..hardware.clone() });
+        assert!(record(&before).is_of(&after), "the address is proof");
     }
 
     #[test]
