@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use podwire_netlink::nft::{Batch, Family, NftSocket, Table, TableId};
+use podwire_netlink::nft::{
+    Batch, Chain, ChainKind, Family, Hook, NftSocket, Rule, Table, TableId, Verdict, priority,
+};
 use podwire_resources::Kernel;
 use podwire_resources::nft::{retrying, transaction};
 use podwire_testkit::World;
@@ -87,4 +89,60 @@ fn nobody_waits_for_ever_for_another_ones_turn() {
     Kernel::new(None).unwrap().nft().unwrap().generation().unwrap();
     assert!(started.elapsed() >= Duration::from_secs(4), "it was let pass");
     drop(held);
+}
+
+/// A chain that a rule leads to can't be deleted (`EBUSY`).
+const IN_USE: TableId<'_> = TableId::new(Family::Ipv4, "inuse");
+
+fn make_chain_in_use() {
+    let mut batch = Batch::new();
+    batch.add_table(&Table::new(IN_USE));
+    batch.add_chain(&Chain::regular(IN_USE.chain("used")));
+    let user = IN_USE.chain("user");
+    batch.add_chain(&Chain::base(user, ChainKind::Filter, Hook::Input, priority::FILTER));
+    batch.add_rule(&Rule::new(user).verdict(Verdict::jump("used")));
+    NftSocket::open().unwrap().commit(&batch).unwrap();
+}
+
+fn delete_used() -> Result<(), podwire_netlink::Error> {
+    let mut batch = Batch::new();
+    batch.delete_chain(IN_USE.chain("used"));
+    Kernel::new(None).unwrap().nft().unwrap().commit(&batch)
+}
+
+/// What stays in use is given up after a few tries, long before the patience for what
+/// others overtake has run out; and it is no reason to keep the others waiting.
+#[test]
+fn what_stays_in_use_is_asked_for_a_bounded_number_of_times() {
+    let _world = World::new();
+    make_chain_in_use();
+    let mut tries = 0;
+    let outcome = retrying(|| {
+        tries += 1;
+        assert!(!Path::new(TURNSTILE).exists(), "try {tries} kept the others out");
+        delete_used()
+    });
+    let error = outcome.unwrap_err();
+    assert_eq!(tries, 16, "{error}");
+    assert!(error.to_string().contains("inuse used"), "{error}");
+}
+
+#[test]
+fn what_is_released_meanwhile_is_had() {
+    let world = World::new();
+    make_chain_in_use();
+    let mut tries = 0;
+    let outcome = retrying(|| {
+        tries += 1;
+        if tries == 5 {
+            let mut batch = Batch::new();
+            batch.flush_chain(IN_USE.chain("user"));
+            NftSocket::open().unwrap().commit(&batch).unwrap();
+        }
+        delete_used()
+    });
+    outcome.unwrap();
+    assert_eq!(tries, 5);
+    let left = world.exec(&["nft", "list", "table", "ip", "inuse"]).stdout;
+    assert!(!left.contains("chain used"), "{left}");
 }
