@@ -212,7 +212,22 @@ fn interfaces() -> Vec<Row> {
 }
 
 fn behind() -> Vec<Row> {
+    let leased =
+        || json!({"type": "macvlan", "master": "up0", "bridge": "br0", "ipam": {"type": "dhcp"}});
     vec![
+        Row {
+            config: leased,
+            ..row("dhcp", "its daemon doesn't run", &["no daemon listens at /run/cni/dhcp.sock"])
+        },
+        Row {
+            script: UPLINK,
+            config: leased,
+            ..row(
+                "macvlan",
+                "the daemon of `dhcp` doesn't run",
+                &["no daemon listens at /run/cni/dhcp.sock"],
+            )
+        },
         Row {
             config: || json!({"type": "firewall", "backend": "firewalld"}),
             ..row("firewall", "firewalld doesn't run", &["firewalld isn't running"])

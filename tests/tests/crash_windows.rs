@@ -16,7 +16,7 @@ fn take_alias(world: &World, target: &Target) -> String {
     name
 }
 
-/// B003: garbage collection knows no container id that is dead.
+/// Garbage collection knows no container id that is dead.
 #[test]
 fn a_host_end_without_its_alias_is_collected_and_no_other() {
     let world = World::new();

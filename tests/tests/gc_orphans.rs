@@ -83,3 +83,44 @@ fn b119_exactly_what_is_ours_and_dead_goes() {
     node.check(&network, &alive).unwrap();
     node.check(&other, &neighbour).unwrap();
 }
+
+/// B056: one object can't be removed, here a reservation that something is mounted on.
+/// The error names it, the other plugins and the other objects of its own have their turn
+/// all the same, and a later GC ends the work.
+#[test]
+fn b056_what_cannot_be_removed_is_told_and_all_the_rest_goes() {
+    let node = Node::new(Plugins::Ours);
+    let network = node.network(&chain("pods", "br0", "10.1.0.0/24"));
+    let alive = node.container("alive").with_port(7001, 80);
+    node.add(&network, &alive);
+    let before = node.world.snapshot();
+    for number in 0..3_u16 {
+        let container = node.container(&format!("d{number}")).with_port(8000 + number, 80);
+        node.add(&network, &container);
+        container.netns.remove();
+        std::fs::remove_file(format!("/var/lib/cni/results/pods-d{number}-eth0")).unwrap();
+    }
+    wait_until("the end of the namespaces", || {
+        let links = node.world.ip_json(&["link", "show", "type", "veth"]);
+        links.as_array().unwrap().len() == 1
+    });
+    let stuck = "/var/lib/cni/networks/pods/10.1.0.4";
+    assert!(std::fs::read_to_string(stuck).unwrap().starts_with("d1"));
+    node.world.exec(&["mount", "--bind", stuck, stuck]);
+
+    let valid =
+        ValidSet::of([(ContainerId::parse("alive").unwrap(), IfName::parse("eth0").unwrap())]);
+    let collect = || node.runtime().gc(&network, &valid, GcMode::Collect).unwrap();
+    for _ in 0..2 {
+        let report = collect();
+        assert!(!report.is_clean());
+        assert!(format!("{:?}", report.failures).contains("10.1.0.4"), "{:?}", report.failures);
+        let left = node.left(&before);
+        assert!(left.changes.iter().any(|change| change.name().contains(stuck)), "{left:?}");
+        left.without(|change| change.name().contains(stuck)).assert_empty();
+        node.check(&network, &alive).unwrap();
+    }
+    node.world.exec(&["umount", stuck]);
+    assert!(collect().is_clean());
+    node.left(&before).assert_empty();
+}

@@ -7,6 +7,7 @@ use podwire_tests::readiness::{prove, rows};
 prove_each! {
     prove, rows;
     bridge: "bridge";
+    dhcp: "dhcp";
     dummy: "dummy";
     firewall: "firewall";
     host_device: "host-device";
