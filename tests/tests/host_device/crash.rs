@@ -12,7 +12,7 @@ const STEP: usize = 7;
 #[test]
 fn b083_a_killed_add_is_taken_back_by_del() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let mut kills = 0;
     for number in (1..).step_by(STEP) {
         let killed = lab.call("ADD", &netns, &addressed()).kill_at(number);
@@ -30,7 +30,7 @@ fn b083_a_killed_add_is_taken_back_by_del() {
 #[test]
 fn b083_a_killed_del_is_ended_by_the_next() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let mut kills = 0;
     for number in (1..).step_by(STEP) {
         let result = lab.add(&netns, &addressed());
@@ -52,7 +52,7 @@ fn b083_a_killed_del_is_ended_by_the_next() {
 fn b083_a_killed_add_whose_device_came_back_is_taken_back_by_del() {
     let (lab, _peer) = lab();
     for number in (1..).step_by(STEP * 4) {
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let killed = lab.call("ADD", &netns, &addressed()).kill_at(number);
         if link(&netns, "net1").is_some() {
             send_home(&lab, &netns, "net1");

@@ -16,7 +16,7 @@ fn b004_the_address_is_released_whatever_became_of_the_namespace() {
         for way in ["kept", "removed", "empty", "file", "held"] {
             let (lab, _peer) = lab();
             let before = lab.world.snapshot();
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let result = lab.add(&netns, &addressed());
             assert_eq!(reservations("n").len(), 2);
             let sent = if with_record { with_previous(&addressed(), &result) } else { addressed() };
@@ -56,7 +56,7 @@ fn has_records() -> bool {
 fn b083_a_device_that_the_container_renamed_comes_home() {
     for with_record in [true, false] {
         let (lab, _peer) = lab();
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let result = lab.add(&netns, &addressed());
         ip(&netns, "link set net1 down");
         ip(&netns, "link set net1 name wi");
@@ -73,7 +73,7 @@ fn b083_a_device_that_the_container_renamed_comes_home() {
 #[test]
 fn b083_a_name_that_is_taken_on_the_host_can_be_tried_again() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let result = lab.add(&netns, &addressed());
     lab.ip("link add hdev type ifb");
     for _ in 0..2 {
@@ -92,7 +92,7 @@ fn b083_a_name_that_is_taken_on_the_host_can_be_tried_again() {
 fn b083_a_device_that_is_up_inside_comes_home() {
     let (lab, _peer) = lab();
     lab.ip("link set hdev down");
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let result = lab.add(&netns, &plain());
     ip(&netns, "link set net1 up");
     lab.del(&netns, &plain(), &result);
@@ -107,7 +107,7 @@ fn b083_a_device_that_is_up_inside_comes_home() {
 fn b083_a_device_that_came_back_by_itself_gets_its_name() {
     for next in ["DEL", "DEL without a namespace", "ADD"] {
         let (lab, _peer) = lab();
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let result = lab.add(&netns, &addressed());
         send_home(&lab, &netns, "net1");
         netns.remove();
@@ -153,7 +153,7 @@ fn b083_a_device_found_by_its_address_gets_its_name_back() {
 #[test]
 fn b083_a_device_that_is_gone_is_forgotten() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let result = lab.add(&netns, &addressed());
     ip(&netns, "link del net1");
     lab.del(&netns, &addressed(), &result);
@@ -167,7 +167,7 @@ fn b083_a_device_that_is_gone_is_forgotten() {
 #[test]
 fn b083_the_container_may_have_an_interface_of_the_hosts_name() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     ip(&netns, "link add hdev type ifb");
     let result = lab.add(&netns, &plain());
     assert_eq!(links(&netns), ["hdev", "net1"]);
@@ -180,7 +180,7 @@ fn b083_the_container_may_have_an_interface_of_the_hosts_name() {
 #[test]
 fn b083_a_device_that_is_named_otherwise_than_by_name_comes_home() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let config = with(&plain(), &json!({"device": null, "hwaddr": "02:00:00:00:00:d1"}));
     let result = lab.add(&netns, &config);
     ip(&netns, "link set net1 down");
@@ -194,12 +194,12 @@ fn b083_a_device_that_is_named_otherwise_than_by_name_comes_home() {
 #[test]
 fn b020_a_strangers_device_is_left_alone() {
     let (lab, peer) = lab();
-    let old = lab.container("c1");
+    let old = lab.container_without_detection("c1");
     let result = lab.add(&old, &addressed());
     old.remove();
     wait_until("the end of the device", || links(&peer).is_empty());
     lab.ip("link add hdev type ifb");
-    let new = lab.container("c1");
+    let new = lab.container_without_detection("c1");
     let other = with(&plain(), &json!({"name": "other"}));
     lab.call("ADD", &new, &other).container("stranger").run().success();
     lab.del(&old, &addressed(), &result);
@@ -211,7 +211,7 @@ fn b020_a_strangers_device_is_left_alone() {
 #[test]
 fn a_broken_configuration_does_not_stop_del() {
     let (lab, _peer) = lab();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     lab.add(&netns, &addressed());
     let broken = with(
         &addressed(),
@@ -228,7 +228,7 @@ fn a_broken_configuration_does_not_stop_del() {
 fn the_alias_alone_brings_the_device_home() {
     let (lab, _peer) = lab();
     let before = lab.world.snapshot();
-    let netns = lab.container("c1");
+    let netns = lab.container_without_detection("c1");
     let result = lab.add(&netns, &plain());
     std::fs::remove_dir_all("/run/podwire/devices").unwrap();
     lab.del(&netns, &plain(), &result);
@@ -243,7 +243,7 @@ fn the_alias_alone_brings_the_device_home() {
 fn b101_a_containers_imitation_does_not_come_to_the_host() {
     for with_record in [true, false] {
         let (lab, _peer) = lab();
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let before = lab.world.snapshot();
         let result = lab.add(&netns, &plain());
         let mac = result["interfaces"][0]["mac"].as_str().unwrap();

@@ -36,12 +36,12 @@ fn results_and_state_are_those_of_the_go_plugin() {
         for version in ["0.3.1", "0.4.0", "1.0.0", "1.1.0"] {
             let config = with(&config, &json!({"cniVersion": version}));
             let (lab, _peer) = lab();
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let theirs = lab.call_go(&go, "ADD", &netns, &config).run().success();
             let their_state = state(&netns);
 
             let (lab, _peer) = crate::lab();
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let ours = lab.call("ADD", &netns, &config).run().success();
             assert_eq!(ours.stdout, theirs.stdout, "{config:#}");
             assert_eq!(state(&netns), their_state, "{config:#}");
@@ -61,7 +61,7 @@ fn devices_are_taken_over_both_ways() {
         for renamed in [false, true] {
             let (lab, _peer) = lab();
             let before = lab.world.snapshot();
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let result = lab.call_go(&go, "ADD", &netns, &config).run().success().json();
             lab.check(&netns, &config, &result).success();
             if renamed {
@@ -74,7 +74,7 @@ fn devices_are_taken_over_both_ways() {
             lab.world.snapshot().since(&before).without(is_bookkeeping).assert_empty();
         }
         let (lab, _peer) = lab();
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let result = lab.add(&netns, &config);
         let previous = with_previous(&config, &result);
         lab.call_go(&go, "CHECK", &netns, &previous).run().success();

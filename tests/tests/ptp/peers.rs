@@ -56,12 +56,12 @@ fn results_and_state_are_those_of_the_go_plugin() {
         for version in ["0.3.1", "0.4.0", "1.0.0", "1.1.0"] {
             let config = with(&config, &json!({"cniVersion": version}));
             let lab = Lab::new("ptp");
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let theirs = lab.call_go(&go, "ADD", &netns, &config).run().success();
             let their_state = state(&lab, &netns);
 
             let lab = Lab::new("ptp");
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let ours = lab.call("ADD", &netns, &config).run().success();
             assert_eq!(normalised(&ours.stdout), normalised(&theirs.stdout), "{config:#}");
             assert_eq!(state(&lab, &netns), their_state, "{config:#}");
@@ -84,7 +84,7 @@ fn attachments_are_taken_over_both_ways() {
             }
             let lab = Lab::new("ptp");
             let before = lab.world.snapshot();
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let result = lab.call_go(&go, "ADD", &netns, &config).run().success().json();
             lab.check(&netns, &config, &result).success();
             lab.del(&netns, &config, &result);
@@ -125,10 +125,10 @@ fn errors_have_the_words_of_the_go_plugin() {
     ] {
         let config: Value = with(&pods(), &keys);
         let lab = Lab::new("ptp");
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let theirs = lab.call_go(&go, "ADD", &netns, &config).run().failure().json();
         let lab = Lab::new("ptp");
-        let netns = lab.container("c1");
+        let netns = lab.container_without_detection("c1");
         let ours = lab.call("ADD", &netns, &config).search_in(&[go.directory()]);
         let ours = ours.run().failure().json();
         let (ours, theirs) = (ours["msg"].as_str().unwrap(), theirs["msg"].as_str().unwrap());

@@ -41,12 +41,12 @@ fn results_and_state_are_those_of_the_go_plugin() {
             let config = with(&config, &json!({"cniVersion": version}));
             let has_mac = config.get("mac").is_some();
             let lab = Lab::new("tap");
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let theirs = lab.call_go(&go, "ADD", &netns, &config).run().success();
             let their_state = state(&netns, has_mac);
 
             let lab = Lab::new("tap");
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let ours = lab.call("ADD", &netns, &config).run().success();
             assert_eq!(normalised(&ours.stdout), normalised(&theirs.stdout), "{config:#}");
             assert_eq!(state(&netns, has_mac), their_state, "{config:#}");
@@ -63,7 +63,7 @@ fn devices_are_taken_over_both_ways() {
         for version in ["0.3.1", "1.1.0"] {
             let config = with(&with(&addressed(), &keys), &json!({"cniVersion": version}));
             let lab = Lab::new("tap");
-            let netns = lab.container("c1");
+            let netns = lab.container_without_detection("c1");
             let result = lab.call_go(&go, "ADD", &netns, &config).run().success().json();
             if version == "1.1.0" {
                 lab.check(&netns, &config, &result).success();
