@@ -107,9 +107,14 @@ fn fuzz(targets: &[String], time: Duration) -> Result<()> {
     let mut found = Vec::new();
     let mut total = 0;
     for target in targets {
+        let begun = Instant::now();
         match one(&programs, target, time) {
             Ok(executions) => {
-                println!("  {target:<20} {executions:>9} executions");
+                let seconds = begun.elapsed().as_secs().max(1);
+                println!(
+                    "  {target:<20} {executions:>9} executions, {:>6} a second",
+                    executions / seconds
+                );
                 total += executions;
             }
             Err(error) => {
