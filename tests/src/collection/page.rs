@@ -47,6 +47,9 @@ On a node that was taken over. *stays* means that it is reported.
 ";
 
 const END: &str = "
+The daemon of `dhcp` gives back the leases of what is not valid; the tests of that have
+servers, and so a place of their own (`tests/tests/dhcp/`).
+
 Nothing on the host is left by `dummy`, `ipvlan`, `loopback`, `sbr`, `static`, `vlan` and
 `vrf` but what their IPAM plugin keeps: what they make lives in the container's namespace
 and goes with it.
