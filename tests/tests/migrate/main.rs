@@ -9,3 +9,4 @@ mod kills;
 mod lab;
 mod refusals;
 mod traffic;
+mod upgrade;

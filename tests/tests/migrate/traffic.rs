@@ -57,6 +57,11 @@ impl Past {
     }
 }
 
+/// A network of every plugin that leaves something on the host.
+pub fn pods() -> Value {
+    PASTS[1].network()
+}
+
 /// Another network on the same bridge, which neither masquerades nor maps.
 fn plain(lab: &Lab) -> Network {
     lab.node.network(&json!({
@@ -98,6 +103,12 @@ fn there_and_back(past: Past) {
     assert!(bridge["says"].as_str().unwrap().contains(past.speaks), "{bridge}");
     assert!(check["differences"].as_array().unwrap().len() >= 4, "{check:#}");
     assert_eq!(check["made"], json!({}));
+    let uses = json!(["bridge", "host-local", "portmap", "firewall", "bandwidth"]);
+    assert_eq!(check["networks"][0]["name"], "pods", "{check:#}");
+    for plugin in uses.as_array().unwrap() {
+        assert!(check["networks"][0]["plugins"].as_array().unwrap().contains(plugin), "{check:#}");
+    }
+    assert_eq!(check.get("legacyTables").is_some(), past.is_legacy, "{check:#}");
     let save = node.world.exec(&["iptables-legacy-save"]).stdout;
     assert_eq!(save.contains("8080"), past.is_legacy, "{save}");
 
