@@ -4,6 +4,7 @@ use std::path::Path;
 
 use podwire_testkit::fake;
 use podwire_tests::containerd::{Containerd, Failure, Pod, Release};
+use podwire_tests::lab::reservations;
 use podwire_tests::wait_until;
 use serde_json::json;
 
@@ -13,6 +14,7 @@ under_each_release!(
     killed_while_a_pod_is_run,
     killed_while_a_pod_is_stopped,
     killed_while_a_plugin_runs_on,
+    killed_among_many_pods_at_once,
 );
 
 /// There while the plugin waits.
@@ -117,6 +119,39 @@ fn killed_while_a_plugin_runs_on(release: Release) {
         stop.join().unwrap().unwrap();
     });
     remove_all(&containerd);
+    containerd.node.assert_nothing_left(&before);
+}
+
+/// Pods begin all at once, each somewhere else when the end comes: what the next runtime
+/// knows of is removed, and nothing else is there.
+fn killed_among_many_pods_at_once(release: Release) {
+    let mut containerd = Containerd::start(release, &list(release, &RANGES));
+    let before = containerd.node.world.snapshot();
+    let cri = containerd.cri.clone();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..20)
+            .map(|number| {
+                let pod = Pod::new(&format!("pod-{number}")).with_port(9000 + number, 80);
+                let cri = &cri;
+                scope.spawn(move || cri.run_pod(&pod))
+            })
+            .collect();
+        wait_until("some addresses", || reservations("pods").len() >= 8);
+        containerd.kill();
+        let answers = callers.into_iter().map(|caller| caller.join().unwrap());
+        let lost = answers.filter(|answer| matches!(answer, Err(Failure::Lost(_)))).count();
+        assert!(lost > 0, "all had their answer");
+    });
+    containerd.restart();
+    let pods = containerd.cri.pods();
+    assert!(!pods.is_empty());
+    for id in pods {
+        remove(&containerd, &id);
+    }
+    containerd.node.assert_nothing_left(&before);
+    // And the node takes pods as before, at the same ports.
+    let id = run(&containerd, &Pod::new("next").with_port(9000, 80));
+    remove(&containerd, &id);
     containerd.node.assert_nothing_left(&before);
 }
 
