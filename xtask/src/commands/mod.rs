@@ -76,7 +76,7 @@ pub(crate) const ALL: &[Command] = &[
     },
     Command {
         name: "package",
-        about: "a .deb and a .tar.gz in target/package; --built takes the programs of target/dist",
+        about: "a .deb and a .tar.gz in target/package; --built takes the programs of target/dist, --rebuild makes them twice",
         run: package::run,
     },
     Command {

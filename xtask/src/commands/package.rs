@@ -6,6 +6,7 @@
 //! down where the checkout lies.
 
 mod deb;
+mod rebuild;
 mod tree;
 mod trial;
 mod writer;
@@ -21,7 +22,8 @@ use crate::{Result, workspace};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Builds the programs (not with `--built`) and writes the packages into
-/// `target/package`.
+/// `target/package`; with `--rebuild`, builds the programs once more from scratch, in
+/// another place, and compares.
 ///
 /// # Errors
 /// When the build fails, two packages of the same files differ, or what is unpacked
@@ -29,6 +31,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     let mut arguments = arguments.to_vec();
     let is_built = take_switch(&mut arguments, "--built");
+    let is_again = take_switch(&mut arguments, "--rebuild");
     no_more(&arguments)?;
     if !is_built {
         build::run(&[])?;
@@ -47,10 +50,18 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let again = write(&folder, time)?;
     written.retain(|one| !again.contains(one));
     if written.is_empty() {
-        return Ok(());
+        return if is_again { rebuild() } else { Ok(()) };
     }
     let names: Vec<_> = written.iter().map(|(path, _)| path.display().to_string()).collect();
     Err(format!("built twice, these differ: {}", names.join(", ")).into())
+}
+
+/// Builds what is in `target/dist` once more, elsewhere, and compares.
+///
+/// # Errors
+/// When the build fails, or a program differs.
+pub(super) fn rebuild() -> Result<()> {
+    rebuild::compare()
 }
 
 /// Puts the packages together; nothing is written.

@@ -25,7 +25,7 @@ const GROUPS: &[&[Step]] = &[
     &[("deny", deny)],
     &[("clippy", clippy), ("dist", || build::run(&[]))],
     &[("package", || package::run(&["--built".to_owned()]))],
-    &[("programs", programs)],
+    &[("programs", programs), ("rebuild", package::rebuild)],
     &[("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"])))],
     &[("bench", counts)],
     &[("tests", tests)],
@@ -33,7 +33,7 @@ const GROUPS: &[&[Step]] = &[
 ];
 
 /// What `--fast` leaves out.
-const SLOW: &[&str] = &["peers", "deny", "fuzz", "vmtest"];
+const SLOW: &[&str] = &["peers", "deny", "rebuild", "fuzz", "vmtest"];
 
 /// What a step came to; `None` where it was left out.
 struct Outcome {
