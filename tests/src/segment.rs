@@ -94,6 +94,11 @@ impl Segment {
     #[track_caller]
     pub fn is_taken_over(&self, go: &GoPlugins, config: &Value, works: impl Fn(&Netns)) {
         let container = self.container("c1");
+        // Go's waits for the end of the search for duplicates, which others look at.
+        for whose in ["all", "default"] {
+            let key = format!("net.ipv6.conf.{whose}.accept_dad=0");
+            run(&container, &format!("sysctl -q -w {key}"));
+        }
         let before = (self.world.snapshot(), container.snapshot());
         let plugin = go.plugin(config["type"].as_str().expect("a type"));
         let mut checked = config.clone();
