@@ -162,9 +162,14 @@ impl<'a> Stage<'a> {
                 let is_collected = scene.recovery == Recovery::Collection;
                 let may_stay =
                     is_forgotten || (is_collected && !self.subject.is_seen_from_the_host());
-                // The address of the loopback stays when it goes down: the kernel's doing.
-                let difference = difference
-                    .without(|change| may_stay || change.name() == "address lo 127.0.0.1/8");
+                // The kernel's doing: the address of the loopback stays when it goes down,
+                // and with the first VRF come rules that nobody removes.
+                let is_the_kernels = |change: &Change| {
+                    change.name() == "address lo 127.0.0.1/8"
+                        || matches!(change, Change::Added(name, value)
+                            if name.starts_with("rule -") && value.contains("\"l3mdev\":null"))
+                };
+                let difference = difference.without(|change| may_stay || is_the_kernels(change));
                 if !difference.changes.is_empty() {
                     faults.push(format!("left in the namespace:\n{difference}"));
                 }

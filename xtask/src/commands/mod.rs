@@ -86,7 +86,7 @@ pub(crate) const ALL: &[Command] = &[
     },
     Command {
         name: "vmtest",
-        about: "tests on other kernels; --kernel 6.1|6.1-without-ipv6|6.12, --filter TEST, --refresh",
+        about: "tests on other kernels; --kernel 6.1|6.1-without-ipv6|6.12, --filter TEST, --kills N, --refresh",
         run: vmtest::run,
     },
     Command { name: "tidy", about: "the rules that a compiler can't hold", run: tidy::run },

@@ -13,7 +13,7 @@ mod machine;
 mod report;
 mod selection;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::kernel::Release;
 use self::machine::Outcome;
@@ -21,6 +21,9 @@ use self::selection::Test;
 use super::{build, no_more, take_switch, take_value};
 use crate::process::{cargo, run as run_process};
 use crate::{Result, workspace};
+
+/// How much longer than a test may take the guest may say nothing.
+const SLACK: Duration = Duration::from_mins(1);
 
 /// One start of a kernel.
 struct Boot {
@@ -41,8 +44,6 @@ enum Need {
     Always,
     /// Always, but the run may do without when the kernel can't be had.
     IfThere,
-    /// Only by its name: minutes in emulation.
-    OnRequest,
 }
 
 /// Tests that run everywhere and in the guest once more, since an older kernel
@@ -57,7 +58,7 @@ const AGAIN: &str = "package(podwire-netlink) & binary(/^(link|tc|nft_[a-z]+)$/)
     | binary(bridge) & test(two_containers_and_the_host_talk_over_both_families)";
 
 /// Test programs that run only in the guest.
-const ONLY_HERE: &str = "binary(/^vm_/) - binary(/^vm_(without_ipv6|crash)/)";
+const ONLY_HERE: &str = "binary(/^vm_/) - binary(/^vm_without_ipv6/)";
 
 /// Every start, in order.
 const BOOTS: &[Boot] = &[
@@ -83,17 +84,11 @@ const BOOTS: &[Boot] = &[
         tests: &["binary(/^vm_/) - binary(/^vm_(without_ipv6|crash|interop|check)/)"],
         need: Need::IfThere,
     },
-    Boot {
-        name: "6.1-crash",
-        release: kernel::OLDER,
-        parameters: "",
-        tests: &["binary(/^vm_crash/)"],
-        need: Need::OnRequest,
-    },
 ];
 
-/// Runs the tests of every ordinary boot, or of one (`--kernel`), or only some tests
-/// (`--filter`: a filter of cargo-nextest, or a part of a test's name).
+/// Runs the tests of every boot, or of one (`--kernel`), or only some tests (`--filter`:
+/// a filter of cargo-nextest, or a part of a test's name). `--kills N` has tests that
+/// kill do it so often, and shows what they say.
 ///
 /// # Errors
 /// Names the boots with failures.
@@ -106,14 +101,12 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     let refresh = take_switch(&mut arguments, "--refresh");
     let name = take_value(&mut arguments, "--kernel")?;
     let filter = take_value(&mut arguments, "--filter")?;
+    let kills = take_value(&mut arguments, "--kills")?.map(|kills| kills.parse()).transpose()?;
     no_more(&arguments)?;
     if !cfg!(target_arch = "x86_64") {
         return Err("Debian's kernels for x86_64 are what the guest runs; this isn't one".into());
     }
-    let is_meant = |boot: &&Boot| match &name {
-        Some(name) => name == boot.name,
-        None => boot.need != Need::OnRequest,
-    };
+    let is_meant = |boot: &&Boot| name.as_ref().is_none_or(|name| name == boot.name);
     let boots: Vec<&Boot> = BOOTS.iter().filter(is_meant).collect();
     if boots.is_empty() {
         let names: Vec<&str> = BOOTS.iter().map(|boot| boot.name).collect();
@@ -129,7 +122,7 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
     for boot in boots {
         let started = Instant::now();
         println!("\n-- kernel {}", boot.name);
-        let outcome = one(boot, filter.as_deref(), refresh, name.is_some());
+        let outcome = one(boot, filter.as_deref(), kills, refresh, name.is_some());
         let seconds = started.elapsed().as_secs_f64();
         match outcome {
             Ok(Some(passed)) => println!("  {}: {passed} tests passed, {seconds:.1} s", boot.name),
@@ -145,7 +138,13 @@ pub(super) fn run(arguments: &[String]) -> Result<()> {
 
 /// Fetches, builds, boots, judges. None when the kernel can't be had and that
 /// is allowed.
-fn one(boot: &Boot, filter: Option<&str>, refresh: bool, asked_for: bool) -> Result<Option<usize>> {
+fn one(
+    boot: &Boot,
+    filter: Option<&str>,
+    kills: Option<u32>,
+    refresh: bool,
+    asked_for: bool,
+) -> Result<Option<usize>> {
     let filters = filter.map_or_else(|| boot.tests.to_vec(), |filter| vec![filter]);
     let tests = selection::select(&filters)?;
     let kernel = match boot.release.fetch(refresh) {
@@ -161,11 +160,15 @@ fn one(boot: &Boot, filter: Option<&str>, refresh: bool, asked_for: bool) -> Res
     image::write(&kernel, &tests, &image)?;
     let size = std::fs::metadata(&image)?.len() / 1_000_000;
     println!("  {}, {} tests, image {size} MB", kernel.version, tests.len());
-    let mut outcome = machine::boot(&kernel, &image, boot.parameters)?;
+    // What the kernel doesn't know it puts into the environment of the first process.
+    let kills_of_each = kills.map(|kills| format!("{}={kills}", guest::KILLS)).unwrap_or_default();
+    let parameters = format!("{} {kills_of_each}", boot.parameters);
+    let start = || machine::boot(&kernel, &image, &parameters, guest::deadline(kills) + SLACK);
+    let mut outcome = start()?;
     if outcome.release.is_none() {
         println!("  the guest did not start, once more; its last lines:");
         outcome.last.iter().for_each(|line| println!("  | {line}"));
-        outcome = machine::boot(&kernel, &image, boot.parameters)?;
+        outcome = start()?;
     }
     println!("  the emulator took {} s of processor time", outcome.processor_seconds);
     judge(&outcome, &tests).map(Some)

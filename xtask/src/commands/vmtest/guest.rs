@@ -15,9 +15,13 @@ use crate::Result;
 
 /// Where the list is.
 pub(super) const LIST: &str = "/vmtest/tests";
+/// The variable in which tests that kill find how often.
+pub(super) const KILLS: &str = "PODWIRE_VM_KILLS";
 /// No test may take longer; emulation is some twenty times slower than this
 /// machine.
 const DEADLINE: Duration = Duration::from_mins(4);
+/// How long a kill may take, with all that is looked at then.
+const OF_A_KILL: Duration = Duration::from_secs(30);
 /// Tests at the same time; the guest has two processors, and much is waiting.
 const AT_ONCE: usize = 3;
 
@@ -45,6 +49,11 @@ fn read_list(text: &str) -> Result<Vec<Test>> {
     text.lines().map(line).collect()
 }
 
+/// How long a test may take.
+pub(super) fn deadline(kills: Option<u32>) -> Duration {
+    DEADLINE + OF_A_KILL * kills.unwrap_or_default()
+}
+
 /// Runs them all. The outcome is in the lines, not in the exit status.
 ///
 /// # Errors
@@ -53,6 +62,7 @@ pub(super) fn run() -> Result<()> {
     let tests = read_list(&std::fs::read_to_string(LIST)?)?;
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     println!("{}", Line::Up { release: release.trim().to_owned() });
+    let kills: Option<u32> = std::env::var(KILLS).ok().map(|kills| kills.parse()).transpose()?;
     let next = AtomicUsize::new(0);
     let screen = Mutex::new(());
     std::thread::scope(|scope| {
@@ -60,13 +70,18 @@ pub(super) fn run() -> Result<()> {
             scope.spawn(|| {
                 while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let started = Instant::now();
-                    let outcome = run_one(test);
+                    let outcome = run_one(test, deadline(kills));
                     let name = format!("{} {}", test.suite, test.name);
                     let milliseconds = started.elapsed().as_millis();
                     // One report at a time, or their lines would mix.
                     let _only = screen.lock().unwrap_or_else(PoisonError::into_inner);
                     match outcome {
-                        Ok(()) => println!("{}", Line::Passed { name, milliseconds }),
+                        Ok(said) => {
+                            if kills.is_some() {
+                                println!("---- {name}\n{}", said.trim_end());
+                            }
+                            println!("{}", Line::Passed { name, milliseconds });
+                        }
                         Err(error) => {
                             println!("---- {name}\n{}", error.to_string().trim_end());
                             println!("{}", Line::Failed { name, milliseconds });
@@ -80,7 +95,8 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
-fn run_one(test: &Test) -> Result<()> {
+/// What it said, when it has passed.
+fn run_one(test: &Test, deadline: Duration) -> Result<String> {
     let output = output_file(test);
     let file = std::fs::File::create(&output)?;
     let mut child = Command::new(&test.program)
@@ -99,7 +115,7 @@ fn run_one(test: &Test) -> Result<()> {
     let waiting = std::thread::spawn(move || {
         let _ = sender.send(child.wait());
     });
-    let ended = receiver.recv_timeout(DEADLINE);
+    let ended = receiver.recv_timeout(deadline);
     // Fails when nothing of the group is left, which is the usual end.
     let _ = Command::new("kill").args(["-9", "--", &group]).stderr(Stdio::null()).status();
     let _ = waiting.join();
@@ -107,10 +123,10 @@ fn run_one(test: &Test) -> Result<()> {
     let _ = std::fs::remove_file(&output);
     match ended {
         // A name that the program doesn't know is no failure to it.
-        Ok(Ok(status)) if status.success() && said.contains("1 passed") => Ok(()),
+        Ok(Ok(status)) if status.success() && said.contains("1 passed") => Ok(said),
         Ok(Ok(status)) => Err(format!("{said}\n{status}").into()),
         Ok(Err(error)) => Err(format!("{said}\n{error}").into()),
-        Err(_) => Err(format!("{said}\nstill running after {} s", DEADLINE.as_secs()).into()),
+        Err(_) => Err(format!("{said}\nstill running after {} s", deadline.as_secs()).into()),
     }
 }
 

@@ -61,6 +61,9 @@ const OURS: &[&str] = &["podwire", "examples/hosts-file"];
 /// for debugging.
 const PLUGINS: &str = "podwire-cni";
 
+/// The test programs that find them.
+const BESIDE_GO: &[&str] = &["/vm_interop_", "/vm_crash"];
+
 /// Go plugins that test programs named `vm_interop_` compare ours with and take
 /// over from: the release, as `cargo xtask peers` names it, and its plugins. One
 /// named `bridge` is what tests know a release by.
@@ -118,7 +121,10 @@ pub(super) fn write(kernel: &Kernel, tests: &[Test], place: &Path) -> Result<()>
     let release = kernel.modules.file_name().ok_or("modules without a release")?;
     tree.copy_below(&kernel.modules, &Path::new("/usr/lib/modules").join(release))?;
     add_tests(&mut tree, tests)?;
-    let is_beside_go = |test: &Test| test.program.display().to_string().contains("/vm_interop_");
+    let is_beside_go = |test: &Test| {
+        let program = test.program.display().to_string();
+        BESIDE_GO.iter().any(|name| program.contains(name))
+    };
     if tests.iter().any(is_beside_go) {
         add_peers(&mut tree)?;
     }

@@ -13,8 +13,6 @@ use crate::process::command;
 
 /// A start takes four seconds, on a busy machine some twenty.
 const START: Duration = Duration::from_mins(2);
-/// Longer than the deadline of a test in the guest.
-const SILENCE: Duration = Duration::from_mins(5);
 
 /// Parameters of every boot. Without `no_timer_check` the kernel gives up when a
 /// busy machine lets its first timer interrupts come late. With `norandmaps` a program
@@ -45,12 +43,18 @@ pub(super) struct Outcome {
     pub(super) last: Vec<String>,
 }
 
-/// Boots and lets the guest run its tests; shows what it says.
+/// Boots and lets the guest run its tests; shows what it says. Once it is up it may say
+/// nothing for so long as `silence`.
 ///
 /// # Errors
 /// When the emulator can't be started. A guest that hangs is killed, and its
 /// outcome shows it.
-pub(super) fn boot(kernel: &Kernel, image: &Path, parameters: &str) -> Result<Outcome> {
+pub(super) fn boot(
+    kernel: &Kernel,
+    image: &Path,
+    parameters: &str,
+    silence: Duration,
+) -> Result<Outcome> {
     // Software emulation everywhere: the same on a laptop and on a build
     // machine that is a virtual machine itself.
     let mut emulator = command("qemu-system-x86_64");
@@ -71,7 +75,7 @@ pub(super) fn boot(kernel: &Kernel, image: &Path, parameters: &str) -> Result<Ou
     let serial = running.0.stdout.take().ok_or("no serial line")?;
     let (sender, lines) = mpsc::channel();
     std::thread::spawn(move || read_lines(serial, &sender));
-    let mut outcome = follow(&lines);
+    let mut outcome = follow(&lines, silence);
     outcome.processor_seconds = processor_seconds(running.0.id());
     Ok(outcome)
 }
@@ -100,12 +104,12 @@ fn read_lines(serial: impl Read, sender: &mpsc::Sender<String>) {
     }
 }
 
-fn follow(lines: &mpsc::Receiver<String>) -> Outcome {
+fn follow(lines: &mpsc::Receiver<String>, silence: Duration) -> Outcome {
     let mut outcome = Outcome::default();
     let started = Instant::now();
     loop {
         let patience = if outcome.release.is_some() {
-            SILENCE
+            silence
         } else {
             START.saturating_sub(started.elapsed())
         };
@@ -161,6 +165,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::{follow, read_lines};
 
@@ -168,7 +173,7 @@ mod tests {
         let (sender, lines) = mpsc::channel();
         read_lines(serial.as_bytes(), &sender);
         drop(sender);
-        follow(&lines)
+        follow(&lines, Duration::from_mins(1))
     }
 
     #[test]
