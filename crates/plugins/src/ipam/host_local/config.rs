@@ -21,6 +21,10 @@ use crate::ipam::input;
 /// Where reservations are kept unless `ipam.dataDir` says otherwise.
 const DEFAULT_DATA_DIR: &str = "/var/lib/cni/networks";
 
+/// The most range sets. Each gives the interface one more address, and no interface has so
+/// many; the index of reservations is made for a few of each owner.
+const SETS: usize = 1024;
+
 /// What STATUS says about a full pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhenExhausted {
@@ -56,6 +60,14 @@ impl Config {
                 "set ipam.ranges: [[{\"subnet\": \"10.1.0.0/24\"}]], or have the runtime send the \
                  capability ipRanges",
             ));
+        }
+        if sets.len() > SETS {
+            return Err(Error::config(format!(
+                "{} range sets, of which each gives the interface an address: at most {SETS} are \
+                 served",
+                sets.len()
+            ))
+            .with_details("ranges that together give one address are one set: [[{...}, {...}]]"));
         }
         if let Some((before, at)) = range::overlap(&sets)
             && let (Some(other), Some(set)) = (sets.get(before), sets.get(at))

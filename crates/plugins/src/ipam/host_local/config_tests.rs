@@ -102,6 +102,18 @@ fn errors_name_key_and_value() {
     assert!(error.msg.contains("ipam.ranges[0][0].subnet"), "{error}");
 }
 
+/// Found with long inputs of the fuzz targets: an ADD made thousands of reservations.
+#[test]
+fn an_interface_cannot_be_given_thousands_of_addresses() {
+    let sets = |count: usize| {
+        let set = |at: usize| format!(r#"[{{"subnet":"10.{}.{}.0/24"}}]"#, at / 256, at % 256);
+        let all: Vec<_> = (0..count).map(set).collect();
+        format!(r#""ipam":{{"ranges":[{}]}}"#, all.join(","))
+    };
+    assert_eq!(parse(&sets(1024)).unwrap().sets.len(), 1024);
+    assert!(refusal(&sets(1025)).contains("1025 range sets"));
+}
+
 #[test]
 fn a_flat_list_with_capital_keys_is_taken_from_the_runtime() {
     let config = parse(
