@@ -24,10 +24,10 @@ fn kill(name: &str, feature: Feature, verb: Verb) {
         of_rarer_kernels().into_iter().find(|chain| chain.name == name).unwrap();
     let job = Job { subject: &chain, verb, density: Density::Spread(kills()) };
     let tallies = run_all(&[job], 1);
-    // There may be fewer places, and a run that had to wait for something less ends
-    // before the last of them.
+    // There may be fewer places, and beside another container there is less to do, so that
+    // the last of them aren't reached.
     let wanted = tallies[0].places.min(kills()).max(1);
-    assert_sound(&tallies, wanted - wanted / 4);
+    assert_sound(&tallies, wanted - wanted / 3);
 }
 
 /// A test for each verb, since each takes its time.

@@ -64,7 +64,12 @@ impl<'a> Boots<'a> {
 
     fn clear_kernel(&self) {
         for entry in std::fs::read_dir("/run/netns").unwrap() {
-            podwire_sys::netns::NamedNetNs::remove(entry.unwrap().path()).unwrap();
+            let entry = entry.unwrap();
+            // The kernel removes a namespace's links later, and until then the address of
+            // an ipvlan is taken. Not every container was attached.
+            let name = entry.file_name().display().to_string();
+            self.world.try_exec(&["ip", "-n", &name, "link", "del", "eth0"]);
+            podwire_sys::netns::NamedNetNs::remove(entry.path()).unwrap();
         }
         for name in links(self.world) {
             if !self.hardware.contains(&name) {
