@@ -10,6 +10,7 @@
 //! that held it is missing too, as it is in another mount namespace. Where no path
 //! was recorded, the one in the result is looked at.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use podwire_spec::id::{AttachmentKey, NetworkName};
@@ -47,17 +48,22 @@ pub fn liveness(stored: &Stored) -> Liveness {
     Watcher::new().liveness(stored)
 }
 
-/// Looks for the namespaces of many: it asks the kernel once which boot this is.
-#[derive(Debug)]
+/// Looks for the namespaces of many: it asks the kernel once which boot this is, if
+/// that matters to any.
+#[derive(Debug, Default)]
 pub struct Watcher {
     /// `None` where the kernel doesn't tell, and then no boot proves anything.
-    boot: Option<BootId>,
+    boot: OnceCell<Option<BootId>>,
 }
 
 impl Watcher {
-    /// One that knows the present boot.
+    /// One that has looked at nothing yet.
     pub fn new() -> Self {
-        Self { boot: boot_id().ok() }
+        Self::default()
+    }
+
+    fn boot(&self) -> Option<&BootId> {
+        self.boot.get_or_init(|| boot_id().ok()).as_ref()
     }
 
     /// Looks for the namespace of a recorded attachment.
@@ -66,8 +72,8 @@ impl Watcher {
         if path.is_empty() {
             return Liveness::Unknown;
         }
-        if let (Some(recorded), Some(boot)) = (&stored.sandbox, &self.boot)
-            && boot != recorded.boot()
+        if let Some(recorded) = &stored.sandbox
+            && self.boot().is_some_and(|boot| boot != recorded.boot())
         {
             // No namespace outlives its boot, whatever is at the path.
             return Liveness::Dead;
@@ -95,14 +101,9 @@ impl Watcher {
 
     /// Whether a namespace is proven not to be the one that was recorded.
     fn is_another(&self, present: &NetNs, stored: &Stored) -> bool {
-        let (Some(recorded), Some(boot)) = (&stored.sandbox, &self.boot) else { return false };
-        present.identity_in(boot).is_some_and(|present| *recorded != present)
-    }
-}
-
-impl Default for Watcher {
-    fn default() -> Self {
-        Self::new()
+        let Some(recorded) = &stored.sandbox else { return false };
+        let present = self.boot().and_then(|boot| present.identity_in(boot));
+        present.is_some_and(|present| *recorded != present)
     }
 }
 

@@ -15,8 +15,8 @@ use crate::{Result, workspace};
 type Step = (&'static str, fn() -> Result<()>);
 
 /// In this order: what others need first, then what fails fastest. Steps of one group
-/// run at once: while a link or a virtual machine keeps one processor busy, the other
-/// does something else.
+/// run at once: while a link or a virtual machine keeps one processor busy, or tests wait
+/// for the kernel, something else is done.
 const GROUPS: &[&[Step]] = &[
     &[("setup", || setup::run(&[]))],
     &[("peers", || peers::run(&[]))],
@@ -25,10 +25,10 @@ const GROUPS: &[&[Step]] = &[
     &[("deny", deny)],
     &[("clippy", clippy), ("dist", || build::run(&[]))],
     &[("package", || package::run(&["--built".to_owned()]))],
-    &[("programs", programs), ("rebuild", package::rebuild)],
+    &[("programs", programs)],
     &[("doctests", || run_process(cargo().args(["test", "--workspace", "--doc", "--quiet"])))],
     &[("bench", counts)],
-    &[("tests", tests)],
+    &[("tests", tests), ("rebuild", package::rebuild)],
     &[("vmtest", other_kernels), ("fuzz", fuzz::briefly)],
 ];
 
