@@ -184,3 +184,49 @@ fn refusals_change_nothing() {
         .run()
         .success();
 }
+
+/// A runtime's DEL that comes late: the namespace's path is another container's by now.
+#[test]
+fn another_container_at_the_old_path_stays_in_its_domain() {
+    let world = World::new();
+    world.needs(Feature::Vrf);
+    let netns = world.netns("c");
+    let bridge = json!({
+        "cniVersion": "1.1.0", "name": "n", "type": "bridge", "bridge": "br-vrf",
+        "isGateway": true,
+        "ipam": {"type": "host-local", "subnet": "10.9.0.0/24", "routes": [{"dst": "0.0.0.0/0"}]}
+    });
+    let attach = |netns: &Netns, container: &str| {
+        let plugin = world.plugin("bridge").command("ADD").container(container);
+        let result = plugin.netns(netns).ifname("eth0").config(bridge.clone()).run().success();
+        vrf(&world, netns, "ADD", container, Some(&result.json())).run().success().json()
+    };
+    let first = attach(&netns, "c1");
+    netns.remove();
+    let netns = world.netns("c");
+    let second = attach(&netns, "c2");
+    let before = netns.snapshot();
+    for known in [Some(&first), None] {
+        vrf(&world, &netns, "DEL", "c1", known).run().success();
+        netns.snapshot().since(&before).assert_empty();
+    }
+    vrf(&world, &netns, "CHECK", "c2", Some(&second)).run().success();
+    // Its own DEL finds it by its mark, also without a result.
+    vrf(&world, &netns, "DEL", "c2", None).run().success();
+    assert_eq!(netns.try_exec(&["ip", "link", "show", "dev", "blue"]).code, 1);
+}
+
+fn vrf(
+    world: &World,
+    netns: &Netns,
+    verb: &str,
+    container: &str,
+    previous: Option<&Value>,
+) -> Plugin {
+    let mut config = json!({"cniVersion": "1.1.0", "name": "n", "type": "vrf", "vrfname": "blue"});
+    if let Some(previous) = previous {
+        config["prevResult"] = previous.clone();
+    }
+    let plugin = world.plugin("vrf").command(verb).container(container);
+    plugin.netns(netns).ifname("eth0").config(config)
+}

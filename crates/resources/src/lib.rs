@@ -35,6 +35,7 @@ mod common_lock;
 mod formerly;
 mod kernel;
 mod sandbox_path;
+mod whose;
 
 pub use formerly::formerly;
 pub use kernel::{Kernel, Pair, refused};

@@ -14,12 +14,13 @@ use podwire_netlink::route::link_kind::LinkKind;
 use podwire_netlink::route::link_new::{End, NewKind, NewLink};
 use podwire_netlink::route::monitor::Settled;
 use podwire_netlink::route::routes::{AddRoute, RouteFilter, RouteMode, RouteProtocol};
-use podwire_netlink::route::{Link, Route, RouteSocket};
-use podwire_plugin::{Belongs, Difference, Made, Resource};
+use podwire_netlink::route::{Link, MacAddress, Route, RouteSocket};
+use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource};
 use podwire_spec::error::Error;
 
 use crate::common_lock;
 use crate::kernel::{Kernel, refused};
+use crate::whose::{Whose, whose};
 
 /// Held while a VRF is looked for, made, joined, left and removed, so that
 /// none is removed from under somebody who joins: an instant each.
@@ -34,7 +35,9 @@ const ANNOUNCED: RouteProtocol = RouteProtocol(9);
 /// An interface's place in a VRF.
 #[derive(Debug)]
 pub struct Vrf {
+    owner: OwnerMark,
     ifname: String,
+    mac: Option<MacAddress>,
     name: String,
     table: Option<u32>,
     done: Done,
@@ -56,11 +59,19 @@ struct Kept {
 }
 
 impl Vrf {
-    /// The interface in the VRF of this name; one that isn't there is made
+    /// The attachment's interface in the VRF of this name; one that isn't there is made
     /// with this table, or else with a free one.
-    pub fn new(ifname: &str, name: &str, table: Option<u32>) -> Self {
-        let (ifname, name) = (ifname.to_owned(), name.to_owned());
-        Self { ifname, name, table, done: Done::default() }
+    pub fn new(attachment: &Attachment, name: &str, table: Option<u32>) -> Self {
+        let (ifname, name) = (attachment.ifname().as_str().to_owned(), name.to_owned());
+        Self { owner: attachment.owner, ifname, mac: None, name, table, done: Done::default() }
+    }
+
+    /// The MAC address that the interface had when it was made: tells it from
+    /// a stranger's on DEL.
+    #[must_use]
+    pub const fn with_mac(mut self, mac: Option<MacAddress>) -> Self {
+        self.mac = mac;
+        self
     }
 
     /// The VRF, made if it isn't there.
@@ -341,13 +352,16 @@ impl Resource<Kernel> for Vrf {
         };
         let interface = socket.link_by_name(&self.ifname).map_err(refused)?;
         if let Some(interface) = interface.filter(|link| link.master == Some(domain.index)) {
+            if whose(kernel, &interface, &self.owner, self.mac)? == Whose::AnothersOwn {
+                return Ok(());
+            }
             let change = ChangeLink::new(interface.device()).no_master();
-            match socket.apply(&change) {
+            match kernel.container()?.apply(&change) {
                 Err(error) if !error.is_not_found() => return Err(refused(error)),
                 _ => {}
             }
         }
-        remove_unused(socket, &self.name)
+        remove_unused(kernel.container()?, &self.name)
     }
 
     fn undo(&mut self, kernel: &mut Kernel) -> Result<(), Error> {

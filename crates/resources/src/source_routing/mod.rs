@@ -19,8 +19,8 @@ use podwire_plugin::{Attachment, Belongs, Difference, Made, OwnerMark, Resource}
 use podwire_spec::error::Error;
 
 use crate::common_lock;
-use crate::host_end::{host_end_of, owner_of_alias};
 use crate::kernel::{Kernel, refused};
+use crate::whose::{Whose, whose};
 
 pub use plan::{Source, needs_table};
 
@@ -265,9 +265,8 @@ impl SourceRouting {
     /// The addresses whose rules go, and the interface if it is there.
     ///
     /// A namespace's path may be a stranger's by now, with an interface of the
-    /// same name and even the same address. So an interface counts only if
-    /// its MAC address is the one that was made, or its host end bears our
-    /// mark, or, where nothing is known of it, it has an address of ours.
+    /// same name and even the same address. So an interface counts only if it
+    /// is proven to be ours, or, where nothing tells, has an address of ours.
     fn hosts(&self, kernel: &mut Kernel) -> Result<(Option<u32>, BTreeSet<IpNet>), Error> {
         let socket = kernel.container()?;
         let mut hosts: BTreeSet<_> = self.sources.iter().map(Source::host).collect();
@@ -280,22 +279,15 @@ impl SourceRouting {
             hosts.retain(|host| !everybodys.iter().any(|one| one.address.addr() == host.addr()));
             return Ok((None, hosts));
         };
-        let host_end = host_end_of(kernel, &link)?;
         let own: BTreeSet<_> = everybodys
             .iter()
             .filter(|one| one.link == link.index)
             .map(|one| IpNet::from(one.address.addr()))
             .collect();
-        let is_marked = |alias: Option<&String>| {
-            alias.and_then(|alias| owner_of_alias(alias)) == Some(self.owner)
-        };
-        let is_proven = match (self.mac, link.mac) {
-            (Some(made), Some(found)) => made == found,
-            _ => {
-                is_marked(link.alias.as_ref())
-                    || is_marked(host_end.and_then(|host| host.alias).as_ref())
-                    || !own.is_disjoint(&hosts)
-            }
+        let is_proven = match whose(kernel, &link, &self.owner, self.mac)? {
+            Whose::Ours => true,
+            Whose::AnothersOwn => false,
+            Whose::Unknown => !own.is_disjoint(&hosts),
         };
         if !is_proven {
             return Ok((None, BTreeSet::new()));

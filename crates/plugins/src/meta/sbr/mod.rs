@@ -63,14 +63,10 @@ impl Inventory for Sbr {
             .with_details("sbr stands behind a plugin that gives the interface an address"));
         }
         let (table, hints) = (config.table, config.add_source_hints);
-        let mac = facts
-            .result
-            .and_then(|result| result.interface_in_sandbox(ifname))
-            .and_then(|(_, interface)| interface.mac.as_deref()?.parse().ok());
         let recorded = facts.result.into_iter().flat_map(|result| &result.routes);
         let defaults = recorded.filter(|route| route.dst.prefix_len() == 0);
         let routing = SourceRouting::new(attachment, sources, table, hints)
-            .with_mac(mac)
+            .with_mac(super::recorded_mac(facts, ifname))
             .with_defaults(defaults.filter_map(|route| route.gw).collect());
         Ok(vec![Box::new(routing)])
     }

@@ -10,7 +10,8 @@
 //! - a repeated ADD finds the interface in its VRF and changes nothing; one
 //!   that fails takes it out again and puts its routes back;
 //! - DEL succeeds when the interface is gone, and removes the VRF when nothing
-//!   is in it.
+//!   is in it; an interface of another container, which lies at the old path, stays
+//!   in its VRF.
 
 mod config;
 
@@ -52,11 +53,12 @@ impl Inventory for Vrf {
         &self,
         config: &Config,
         attachment: &Attachment,
-        _: &Facts<'_>,
+        facts: &Facts<'_>,
     ) -> Result<Plan<Kernel>, Error> {
         let Config(Some(config)) = config else { return Ok(Vec::new()) };
-        let ifname = attachment.ifname().as_str();
-        Ok(vec![Box::new(vrf::Vrf::new(ifname, config.name.as_str(), config.table))])
+        let mac = super::recorded_mac(facts, attachment.ifname().as_str());
+        let domain = vrf::Vrf::new(attachment, config.name.as_str(), config.table);
+        Ok(vec![Box::new(domain.with_mac(mac))])
     }
 
     fn ready(&self, _: &Config, kernel: &mut Kernel) -> Result<(), Error> {
