@@ -29,7 +29,8 @@ const AIMS: &str = "
 ## Aims
 
 They are for the least of many rounds on two quiet processors, so that is what keeps
-them; the median tells what else the machine did.
+them; for DEL it is the median, since how long a call waits for a grace period of the
+kernel is luck.
 
 ";
 

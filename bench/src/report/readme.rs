@@ -1,4 +1,4 @@
-//! The few figures of `README.md`: the least of all rounds, as the aims are set.
+//! The few figures of `README.md`.
 
 use std::fmt::Write as _;
 
@@ -39,9 +39,9 @@ pub(super) fn renewed(page: &str, report: &Report) -> Option<String> {
     let after = rest.get(end..)?;
     let mut table = format!("{HEAD}\n|---|---:|---:|---:|\n");
     for (name, section, call, at) in ROWS {
-        let best = |subject| report.cell(section, call, *at, subject).and_then(Cell::best);
-        let [ours, go] = [Subject::Podwire, Subject::GoNew].map(best);
-        let floor = best(Subject::Floor).map_or_else(String::new, short);
+        let median = |subject| report.cell(section, call, *at, subject).and_then(Cell::median);
+        let [ours, go] = [Subject::Podwire, Subject::GoNew].map(median);
+        let floor = median(Subject::Floor).map_or_else(String::new, short);
         let _ = writeln!(table, "| {name} | {} | {} | {floor} |", short(ours?), short(go?));
     }
     Some(format!("{before}{table}{after}"))

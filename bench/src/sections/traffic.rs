@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use podwire_testkit::Netns;
+use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::json;
 
 use super::neighbours::{self, Backend};
@@ -24,26 +25,30 @@ const CONNECTIONS: u32 = 1_000;
 const BYTES: usize = 128 << 20;
 /// Rounds; the best counts.
 const ROUNDS: usize = 5;
+/// How often every subject has its turn; the best counts.
+const TURNS: usize = 3;
 /// The host as the other machine sees it.
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
     interfaces::floor_bridge(bench);
     let outside = outside(bench);
-    let plain = direct(bench, &outside)?;
-    note(bench, "without any mapping", Subject::Floor, plain);
-    for (subject, backend) in [
-        (Subject::Podwire, Backend::Nftables),
-        (Subject::GoNew, Backend::Iptables),
-        (Subject::GoNew, Backend::Nftables),
-        (Subject::GoOld, Backend::Iptables),
-    ] {
-        if bench.subjects(&[subject]).is_empty() {
-            continue;
+    for _ in 0..TURNS {
+        let plain = direct(bench, &outside)?;
+        note(bench, "without any mapping", Subject::Floor, plain);
+        for (subject, backend) in [
+            (Subject::Podwire, Backend::Nftables),
+            (Subject::GoNew, Backend::Iptables),
+            (Subject::GoNew, Backend::Nftables),
+            (Subject::GoOld, Backend::Iptables),
+        ] {
+            if bench.subjects(&[subject]).is_empty() {
+                continue;
+            }
+            let outcome = mapped(bench, &outside, subject, backend);
+            neighbours::clear(bench, subject, backend);
+            tolerate(bench, subject, outcome)?;
         }
-        let outcome = mapped(bench, &outside, subject, backend);
-        neighbours::clear(bench, subject, backend);
-        tolerate(bench, subject, outcome)?;
     }
     Ok(())
 }
@@ -52,9 +57,13 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Outcome {
 type Rates = (f64, f64);
 
 fn note(bench: &mut Bench<'_>, how: &str, subject: Subject, (connections, gigabits): Rates) {
-    let name = format!("new connections a second, {how}");
-    bench.report.figure("traffic", &name, subject, connections);
-    bench.report.figure("traffic", &format!("Gbit/s, {how}"), subject, gigabits);
+    let names = [format!("new connections a second, {how}"), format!("Gbit/s, {how}")];
+    for (name, rate) in names.iter().zip([connections, gigabits]) {
+        let known =
+            bench.report.figures("traffic").find(|(known, _)| known == name).map(|row| row.1);
+        let best = known.and_then(|values| values.get(&subject).copied());
+        bench.report.figure("traffic", name, subject, rate.max(best.unwrap_or_default()));
+    }
 }
 
 /// Another machine, 192.0.2.2.
@@ -139,16 +148,18 @@ fn rates(container: &Container, outside: &Netns, to: [SocketAddr; 2]) -> Outcome
     let (knocks, bytes) = (bind(80)?, bind(81)?);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| accept(&knocks, &stop, |_| ()));
-        scope.spawn(|| accept(&bytes, &stop, swallow));
-        let measured = outside.run(|| {
+        scope.spawn(|| on(0, || accept(&knocks, &stop, |_| ())));
+        scope.spawn(|| on(1, || accept(&bytes, &stop, swallow)));
+        let measure = || {
             let mut best = (0.0_f64, 0.0_f64);
             for _ in 0..ROUNDS {
                 best.0 = best.0.max(connect(to[0])?);
                 best.1 = best.1.max(send(to[1])?);
             }
             Ok(best)
-        });
+        };
+        let measured = scope.spawn(move || on(0, || outside.run(measure))).join();
+        let measured = measured.unwrap_or_else(|_| Err(std::io::Error::other("a panic")));
         stop.store(true, Ordering::SeqCst);
         for port in [80, 81] {
             // Wakes the one that accepts.
@@ -156,6 +167,16 @@ fn rates(container: &Container, outside: &Netns, to: [SocketAddr; 2]) -> Outcome
         }
         measured.map_err(|error: std::io::Error| format!("{}: {error}", to[0]))
     })
+}
+
+/// On a processor of its own choice, not the kernel's: whether both ends of a connection
+/// are on one makes three times more of a difference than what is in between.
+fn on<T>(processor: usize, work: impl FnOnce() -> T) -> T {
+    let mut one = CpuSet::new();
+    one.set(processor);
+    // Where that one isn't there, the numbers are what they are.
+    let _ = sched_setaffinity(None, &one);
+    work()
 }
 
 fn accept(listener: &TcpListener, stop: &AtomicBool, serve: impl Fn(TcpStream)) {
