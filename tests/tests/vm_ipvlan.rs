@@ -118,6 +118,10 @@ fn the_interface_and_addresses_before_are_taken() {
     assert_eq!(result["ips"][0]["address"], "10.1.0.9/24");
     assert_eq!(result["dns"]["nameservers"], json!(["10.1.0.53"]));
     ping(&container, [10, 1, 0, 254], ANSWER).unwrap();
+    // STATUS speaks of a master that isn't there.
+    let absent = config("ipvlan", &json!({"master": "absent0"}));
+    let error = segment.call("STATUS", &absent, &container).run().error(50);
+    assert!(error.to_string().contains("absent0"), "{error}");
     // No master is known to CHECK and STATUS.
     segment.check(&checked, &container).unwrap();
     segment.call("STATUS", &checked, &container).run().success();

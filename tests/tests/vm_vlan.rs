@@ -37,6 +37,10 @@ fn frames_are_tagged_and_a_vlan_is_there_once() {
     assert_eq!(segment.reserved("pods"), ["10.1.0.2"]);
     segment.del(&config_100, &wrong);
     segment.check(&checked, &right).unwrap();
+    // STATUS speaks of a master that isn't there.
+    let absent = config("vlan", &json!({"master": "absent0", "vlanId": 7}));
+    let error = segment.call("STATUS", &absent, &wrong).run().error(50);
+    assert!(error.to_string().contains("absent0"), "{error}");
 
     let other = config("vlan", &json!({"master": "up0", "vlanId": 200, "name": "other"}));
     segment.add(&other, &wrong);

@@ -19,6 +19,12 @@ pub(crate) fn cargo() -> Command {
     command("cargo")
 }
 
+/// This very program, also where its file was replaced meanwhile, as by a build of the
+/// whole workspace: `/proc/self/exe` is what runs (proc(5)).
+pub(crate) fn this_program() -> Command {
+    command("/proc/self/exe")
+}
+
 fn path() -> OsString {
     let inherited = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::iter::once(workspace::tools()).chain(std::env::split_paths(&inherited));
@@ -112,4 +118,30 @@ fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Set for the copy whose file is removed.
+    const COPY: &str = "PODWIRE_XTASK_COPY";
+
+    #[test]
+    fn a_program_whose_file_is_gone_starts_itself() {
+        if let Some(copy) = std::env::var_os(COPY) {
+            std::fs::remove_file(copy).unwrap();
+            let listed = this_program().arg("--list").output().unwrap();
+            assert!(listed.status.success(), "{listed:?}");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        let mut again = Command::new(&copy);
+        again.args(["--exact", "process::tests::a_program_whose_file_is_gone_starts_itself"]);
+        let ran = again.env(COPY, &copy).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        assert!(!copy.exists(), "the copy didn't run the test: {ran:?}");
+    }
 }

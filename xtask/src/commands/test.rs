@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{
     bench, build, fuzz, no_more, package, peers, setup, take_switch, take_value, tidy, vmtest,
 };
-use crate::process::{cargo, command, run as run_process, succeeds};
+use crate::process::{cargo, command, run as run_process, succeeds, this_program};
 use crate::{Result, workspace};
 
 /// One step: its name and what it does.
@@ -109,11 +109,11 @@ impl Beside {
         println!("\n== {name}: begun, beside the next; its output follows");
         let output = workspace::target().join(format!("step-{name}.log"));
         let file = std::fs::File::create(&output)?;
-        let program = std::env::current_exe()?;
-        let mut child = command(program.to_str().ok_or("this program's path is not UTF-8")?);
+        let mut child = this_program();
         child.args(["test", "--step", name]).stdin(Stdio::null());
         let started = Instant::now();
-        let mut child = child.stdout(file.try_clone()?).stderr(file).spawn()?;
+        let child = child.stdout(file.try_clone()?).stderr(file).spawn();
+        let mut child = child.map_err(|error| format!("can't start the step {name}: {error}"))?;
         let waiting = std::thread::spawn(move || Ok((child.wait()?, started.elapsed())));
         Ok(Self { name, waiting, output })
     }

@@ -1,9 +1,9 @@
 //! The programs built a second time, elsewhere: the same sources must give the same
 //! bytes, wherever the checkout and cargo's folder lie.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::process::{command, run};
+use crate::process::{run, this_program};
 use crate::{Result, workspace};
 
 /// Builds in a copy of the checkout, without anything that was compiled before, and
@@ -39,8 +39,7 @@ fn copy(place: &Path) -> Result<()> {
 
 /// `cargo xtask build` there.
 fn build(place: &Path) -> Result<()> {
-    let own: PathBuf = std::env::current_exe()?;
-    let mut again = command(&own.to_string_lossy());
+    let mut again = this_program();
     again.arg("build").current_dir(place);
     again.env("CARGO_MANIFEST_DIR", place.join("xtask"));
     again.env("CARGO_TARGET_DIR", place.join("out"));
