@@ -7,6 +7,7 @@ use podwire_spec::Error;
 use podwire_sys::file::create_dir_all;
 
 use crate::place::{Place, remove, remove_folder};
+use crate::program::Program;
 use crate::source::Source;
 use crate::survey::{Step, Survey, Wishes, of_place, same_content};
 
@@ -49,6 +50,13 @@ pub fn migrate(directory: &Path, source: &Source, wishes: &Wishes) -> Result<Exc
     if survey.refusals().next().is_some() {
         return Err(Error::try_again("the plugin directory is being changed by somebody else"));
     }
+    if place.kept()?.is_empty() {
+        let ours = survey
+            .files
+            .iter()
+            .filter(|file| matches!(file.program, Program::Podwire { .. }) && !file.forwards);
+        place.note_before(&ours.map(|file| file.name.as_str()).collect::<Vec<_>>())?;
+    }
     let installed = place.name(aside::PROGRAM);
     if !same_content(&installed, &source.path) {
         place.copy(&source.path, &installed)?;
@@ -59,7 +67,7 @@ pub fn migrate(directory: &Path, source: &Source, wishes: &Wishes) -> Result<Exc
             Step::Replace => {
                 create_dir_all(&place.originals(), 0o755)
                     .map_err(|error| Error::io(error.to_string()))?;
-                place.link(&path, &place.original(&file.name))?;
+                place.keep(&file.name)?;
                 // Kept for certain before it can be lost.
                 place.sync()?;
                 place.link(&installed, &path)?;

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use podwire_plugin::aside;
 use podwire_spec::Error;
-use podwire_sys::file::create_dir_all;
+use podwire_sys::file::{Durability, create_dir_all, read_bounded, write_atomic};
 use podwire_sys::lock::FileLock;
 
 /// How the names of half-made files begin, in our folder.
 const TEMPORARY: &str = "new-";
 /// More than a plugin directory holds.
 const NAMES: usize = 4096;
+/// In our folder: the names that were Podwire's before the first exchange, a line each.
+const BEFORE: &str = "ours-before";
+/// From where originals are kept to the plugin directory.
+const UP: &str = "../..";
 
 /// Device and inode: which file it is, whatever it's called.
 pub(crate) type Identity = (u64, u64);
@@ -124,6 +128,54 @@ impl Place {
         })
     }
 
+    /// Keeps what has a name aside under it. A relative symbolic link leads to the same
+    /// file from there.
+    pub(crate) fn keep(&self, name: &str) -> Result<(), Error> {
+        let (path, original) = (self.name(name), self.original(name));
+        match fs::read_link(&path) {
+            Ok(target) if target.is_relative() => {
+                self.symlink(&Path::new(UP).join(target), &original)
+            }
+            _ => self.link(&path, &original),
+        }
+    }
+
+    /// Gives what is kept aside its name again.
+    pub(crate) fn restore(&self, name: &str) -> Result<(), Error> {
+        let (path, original) = (self.name(name), self.original(name));
+        match fs::read_link(&original) {
+            Ok(target) if target.starts_with(UP) => {
+                self.symlink(target.strip_prefix(UP).unwrap_or(&target), &path)
+            }
+            _ => self.link(&original, &path),
+        }
+    }
+
+    /// Notes which names were Podwire's before the first exchange; once. The lock must
+    /// be held.
+    pub(crate) fn note_before(&self, names: &[&str]) -> Result<(), Error> {
+        let file = self.folder().join(BEFORE);
+        if file.exists() {
+            return Ok(());
+        }
+        write_atomic(&file, names.join("\n").as_bytes(), 0o644, Durability::Durable)
+            .map_err(|error| Error::io(error.to_string()))
+    }
+
+    /// The names that were Podwire's before the first exchange.
+    pub(crate) fn before(&self) -> Result<Vec<String>, Error> {
+        match read_bounded(&self.folder().join(BEFORE), 1 << 16) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()),
+            Err(error) if error.is_missing() => Ok(Vec::new()),
+            Err(error) => Err(Error::io(error.to_string())),
+        }
+    }
+
+    /// Forgets them.
+    pub(crate) fn forget_before(&self) -> Result<(), Error> {
+        remove(&self.folder().join(BEFORE))
+    }
+
     /// Makes a name a symbolic link in one step.
     pub(crate) fn symlink(&self, target: &Path, to: &Path) -> Result<(), Error> {
         let temporary = self.temporary("link");
@@ -230,5 +282,38 @@ mod tests {
         assert_eq!(list(&place.folder()).unwrap(), ["lock"]);
         place.sync().unwrap();
         drop(lock);
+    }
+
+    #[test]
+    fn a_relative_link_leads_to_the_same_file_from_where_it_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::open(directory.path()).unwrap();
+        fs::create_dir_all(place.originals()).unwrap();
+        fs::write(place.name("real"), "1").unwrap();
+        for to in [
+            Path::new("real"),
+            &Path::new("..").join(directory.path().file_name().unwrap()).join("real"),
+            &place.name("real"),
+        ] {
+            place.symlink(to, &place.name("bridge")).unwrap();
+            place.keep("bridge").unwrap();
+            remove(&place.name("bridge")).unwrap();
+            assert_eq!(target(&place.original("bridge")), target(&place.name("real")), "{to:?}");
+            place.restore("bridge").unwrap();
+            assert_eq!(fs::read_link(place.name("bridge")).unwrap(), to);
+        }
+    }
+
+    #[test]
+    fn what_was_ours_before_is_noted_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::open(directory.path()).unwrap();
+        let _lock = place.lock().unwrap();
+        assert!(place.before().unwrap().is_empty());
+        place.note_before(&["bridge", "ptp"]).unwrap();
+        place.note_before(&[]).unwrap();
+        assert_eq!(place.before().unwrap(), ["bridge", "ptp"]);
+        place.forget_before().unwrap();
+        assert!(place.before().unwrap().is_empty());
     }
 }

@@ -32,6 +32,8 @@ pub struct RolledBack {
     pub needed: Vec<String>,
     /// Plugins that had no original and are gone.
     pub removed: Vec<String>,
+    /// Plugins that were Podwire's before the exchange, and still are.
+    pub as_before: Vec<String>,
     /// What is left of ours in the kernel.
     pub remains: Remains,
     /// Calls of ours that still run.
@@ -91,7 +93,7 @@ pub fn rollback(directory: &Path, store: &Store) -> Result<RolledBack, Error> {
             done.needed.push(name);
             continue;
         }
-        place.link(&place.original(&name), &place.name(&name))?;
+        place.restore(&name)?;
         done.restored.push(name);
     }
     place.sync()?;
@@ -101,15 +103,20 @@ pub fn rollback(directory: &Path, store: &Store) -> Result<RolledBack, Error> {
     done.remains = remains()?;
     for name in lasting {
         if done.running.is_empty() && !done.remains.need(&name) {
-            place.link(&place.original(&name), &place.name(&name))?;
+            place.restore(&name)?;
             done.restored.push(name);
         } else {
             done.forwarding.push(name);
         }
     }
     let types = recorded_types(store)?;
+    let before = place.before()?;
     for name in added {
-        if done.running.is_empty() && types.as_ref().is_some_and(|types| !types.contains(&name)) {
+        if before.contains(&name) {
+            done.as_before.push(name);
+        } else if done.running.is_empty()
+            && types.as_ref().is_some_and(|types| !types.contains(&name))
+        {
             remove(&place.name(&name))?;
             done.removed.push(name);
         } else {
@@ -199,6 +206,7 @@ fn finish(place: &Place) -> Result<(), Error> {
         remove(&place.original(&name))?;
     }
     remove(&place.forwarder())?;
+    place.forget_before()?;
     for folder in [place.originals(), place.forward()] {
         remove_folder(&folder)?;
     }

@@ -1,12 +1,14 @@
 //! What lies in a plugin directory, and what would become of it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use podwire_plugin::aside;
 use podwire_spec::Error;
+use rustix::fs::OFlags;
 
 use crate::place::{Place, identity, target};
 use crate::program::Program;
@@ -116,6 +118,12 @@ pub fn survey(directory: &Path, source: &Source, wishes: &Wishes) -> Result<Surv
 
 pub(crate) fn of_place(place: &Place, source: &Source, wishes: &Wishes) -> Result<Survey, Error> {
     let installed = place.name(aside::PROGRAM);
+    if fs::symlink_metadata(&installed).is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
+        let text = format!("{} is no file", installed.display());
+        return Err(
+            Error::environment(text).with_details("Podwire's program goes there: take it away")
+        );
+    }
     let is_current = same_content(&installed, &source.path);
     let kept = place.kept()?;
     let mut files = Vec::new();
@@ -152,9 +160,16 @@ fn step(name: &str, program: &Program, forwards: bool, is_ours: bool) -> Step {
     }
 }
 
+/// Opens a plain file; nobody is waited for, as at a pipe.
+fn open(path: &Path) -> Option<File> {
+    let flags = OFlags::NONBLOCK.bits().try_into().ok()?;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+}
+
 /// Whether two files hold the same bytes.
 pub(crate) fn same_content(one: &Path, two: &Path) -> bool {
-    let (Ok(one), Ok(two)) = (File::open(one), File::open(two)) else { return false };
+    let (Some(one), Some(two)) = (open(one), open(two)) else { return false };
     let length = |file: &File| file.metadata().map(|found| found.len());
     if !matches!((length(&one), length(&two)), (Ok(one), Ok(two)) if one == two) {
         return false;
@@ -195,6 +210,11 @@ mod tests {
         assert!(!same_content(&one, &write("other", &other)));
         assert!(!same_content(&one, &write("short", b"7")));
         assert!(!same_content(&one, &directory.path().join("missing")));
+        // Nobody ever writes into it.
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        assert!(!same_content(&one, &pipe) && !same_content(&pipe, &pipe));
     }
 
     #[test]

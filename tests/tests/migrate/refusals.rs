@@ -56,6 +56,53 @@ fn links_to_another_folder_come_back_as_links() {
     assert_eq!(names(), before);
 }
 
+/// As k3s lays its plugins: links to one program beside them.
+#[test]
+fn links_to_a_program_beside_them_come_back_as_links() {
+    let lab = Lab::new(Plugins::Debian);
+    let bridge = Path::new(BIN).join("bridge");
+    std::fs::rename(&bridge, Path::new(BIN).join("real-bridge")).unwrap();
+    symlink("real-bridge", &bridge).unwrap();
+    lab.migrate("").success();
+    assert!(!bridge.is_symlink());
+    lab.migrate("--rollback").success();
+    assert_eq!(std::fs::read_link(&bridge).unwrap(), Path::new("real-bridge"));
+    assert!(!Path::new(BIN).join(".podwire").exists());
+}
+
+/// A node half of whose plugins were Podwire's, by hand.
+#[test]
+fn what_was_podwires_before_stays_on_the_way_back() {
+    let lab = Lab::new(Plugins::Debian);
+    let host_local = Path::new(BIN).join("host-local");
+    std::fs::remove_file(&host_local).unwrap();
+    std::fs::copy(lab.node.world.plugin_directory().join("host-local"), &host_local).unwrap();
+    let listed = || names().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let before = listed();
+    for _ in 0..2 {
+        lab.migrate("").success();
+        // Once more: what this one renews was not there before.
+        lab.migrate("").success();
+        let back = lab.migrate("--rollback").success();
+        assert!(back.stdout.contains("as before: host-local"), "{back:#?}");
+        assert_eq!(listed(), before);
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_program_is_not_waited_for() {
+    let lab = Lab::new(Plugins::Debian);
+    let pipe = Path::new(BIN).join("podwire-cni");
+    lab.node.world.exec(&["mkfifo", pipe.to_str().unwrap()]);
+    let before = names();
+    for arguments in ["--check", ""] {
+        let refused = lab.migrate(arguments);
+        assert_eq!(refused.code, 1, "{refused:#?}");
+        assert!(refused.stderr.contains("podwire-cni is no file"), "{refused:#?}");
+    }
+    assert_eq!(names(), before);
+}
+
 #[test]
 fn what_another_installer_puts_there_meanwhile_stays_its_own() {
     let lab = Lab::new(Plugins::Debian);

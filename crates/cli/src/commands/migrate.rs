@@ -117,6 +117,7 @@ fn back_as_text(directory: &Path, done: &RolledBack) -> String {
     };
     list("back", &done.restored);
     list("removed", &done.removed);
+    list("Podwire's, as before", &done.as_before);
     list("still deleting what they made", &done.forwarding);
     list("kept, attachments need them", &done.needed);
     for (plugin, count) in done.remains.counts() {
@@ -127,7 +128,9 @@ fn back_as_text(directory: &Path, done: &RolledBack) -> String {
         let _ = writeln!(text, "still running: {}", ids.join(" "));
     }
     if done.is_finished() {
-        let _ = writeln!(text, "{}: nothing of Podwire is left", directory.display());
+        let left =
+            if done.as_before.is_empty() { "nothing of Podwire is left" } else { "as it was" };
+        let _ = writeln!(text, "{}: {left}", directory.display());
     } else {
         let _ = writeln!(
             text,
@@ -143,6 +146,7 @@ fn back_as_json(done: &RolledBack) -> String {
     writer.key("finished").boolean(done.is_finished());
     writer.strings("restored", &done.restored);
     writer.strings("removed", &done.removed);
+    writer.strings("asBefore", &done.as_before);
     writer.strings("forwarding", &done.forwarding);
     writer.strings("needed", &done.needed);
     write_remains(&mut writer, &done.remains);
