@@ -15,6 +15,9 @@ use crate::kernel::Kernel;
 pub(crate) enum Whose {
     /// Proven to be the attachment's.
     Ours,
+    /// It has the MAC address that the attachment's had. All interfaces on one ipvlan
+    /// master have the same, so that this alone proves nothing.
+    Alike,
     /// Proven to be another's.
     AnothersOwn,
     /// Nothing tells.
@@ -45,7 +48,7 @@ fn decide(
     match (marks.contains(owner), marks.is_empty(), made, found) {
         (true, ..) => Whose::Ours,
         (false, false, ..) => Whose::AnothersOwn,
-        (.., Some(made), Some(found)) if made == found => Whose::Ours,
+        (.., Some(made), Some(found)) if made == found => Whose::Alike,
         (.., Some(_), Some(_)) => Whose::AnothersOwn,
         _ => Whose::Unknown,
     }
@@ -67,7 +70,7 @@ mod tests {
             ([ours, None], None, one, Whose::Ours),
             ([None, others], one, one, Whose::AnothersOwn),
             ([others, None], None, one, Whose::AnothersOwn),
-            ([Some("uplink"), None], one, one, Whose::Ours),
+            ([Some("uplink"), None], one, one, Whose::Alike),
             ([None, None], one, two, Whose::AnothersOwn),
             ([Some("uplink"), None], None, one, Whose::Unknown),
             ([None, None], one, None, Whose::Unknown),

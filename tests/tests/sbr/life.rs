@@ -139,6 +139,11 @@ fn a_strangers_rules_stay() {
     lab.container.snapshot().since(&state).assert_empty();
     let mac = lab.container.ip_json(&["link", "show", "dev", "net1"])[0]["address"].clone();
     previous["interfaces"][0]["mac"] = mac;
+    // Interfaces on one ipvlan master have the same MAC address.
+    let mut alike = previous.clone();
+    alike["ips"] = json!([{"address": "10.1.0.77/24", "gateway": "10.1.0.1", "interface": 0}]);
+    lab.sbr("DEL", 1, &json!({"prevResult": alike})).run().success();
+    lab.container.snapshot().since(&state).assert_empty();
     lab.sbr("DEL", 1, &json!({"prevResult": previous})).run().success();
     assert!(lab.rules().is_empty());
 }

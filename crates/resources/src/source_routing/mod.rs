@@ -266,7 +266,8 @@ impl SourceRouting {
     ///
     /// A namespace's path may be a stranger's by now, with an interface of the
     /// same name and even the same address. So an interface counts only if it
-    /// is proven to be ours, or, where nothing tells, has an address of ours.
+    /// is proven to be ours, or, where nothing but a MAC address tells, has an
+    /// address of ours.
     fn hosts(&self, kernel: &mut Kernel) -> Result<(Option<u32>, BTreeSet<IpNet>), Error> {
         let socket = kernel.container()?;
         let mut hosts: BTreeSet<_> = self.sources.iter().map(Source::host).collect();
@@ -287,6 +288,9 @@ impl SourceRouting {
         let is_proven = match whose(kernel, &link, &self.owner, self.mac)? {
             Whose::Ours => true,
             Whose::AnothersOwn => false,
+            Whose::Alike => {
+                !own.is_disjoint(&hosts) || !own.iter().any(|one| needs_table(one.addr()))
+            }
             Whose::Unknown => !own.is_disjoint(&hosts),
         };
         if !is_proven {
