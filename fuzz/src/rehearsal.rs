@@ -88,7 +88,9 @@ pub(crate) fn call(
     stdin: &[u8],
 ) {
     let output = dispatch(plugin, registry, Ok(environment), &mut &*stdin);
-    assert!(!output.stdout.contains("a bug in Podwire"), "{}", output.stdout);
+    // Not what the input says itself: its quotation marks would be escaped.
+    let is_a_bug = output.stdout.contains("\"msg\": \"a bug in Podwire");
+    assert!(!is_a_bug, "{}", output.stdout);
     match output.code {
         0 => {}
         1 => assert!(Error::parse(&output.stdout).is_some(), "no error: {:?}", output.stdout),

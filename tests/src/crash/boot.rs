@@ -1,10 +1,15 @@
 //! Booting a world again: what the kernel knew is gone, what lay on the disk is not.
 
 use std::cell::Cell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use podwire_sys::netns::NamedNetNs;
 use podwire_testkit::World;
+
+/// Where namespaces have their names.
+const NAMESPACES: &str = "/run/netns";
 
 /// Where the kernel says which boot this is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -20,13 +25,16 @@ pub struct Boots<'a> {
     count: Cell<u64>,
     /// Links that were there at the first boot, as hardware is.
     hardware: Vec<String>,
+    /// Namespaces that were there then: other machines, which keep their links.
+    machines: Vec<OsString>,
 }
 
 impl<'a> Boots<'a> {
     /// The first boot.
     pub fn new(world: &'a World) -> Self {
         let path = world.write("boot_id", "");
-        let boots = Self { world, path, count: Cell::new(0), hardware: links(world) };
+        let (hardware, machines) = (links(world), namespaces());
+        let boots = Self { world, path, count: Cell::new(0), hardware, machines };
         boots.next_id();
         podwire_sys::mount::bind(&boots.path, Path::new(BOOT_ID)).unwrap();
         boots
@@ -63,13 +71,14 @@ impl<'a> Boots<'a> {
     }
 
     fn clear_kernel(&self) {
-        for entry in std::fs::read_dir("/run/netns").unwrap() {
-            let entry = entry.unwrap();
+        for name in namespaces() {
             // The kernel removes a namespace's links later, and until then the address of
             // an ipvlan is taken. Not every container was attached.
-            let name = entry.file_name().display().to_string();
-            self.world.try_exec(&["ip", "-n", &name, "link", "del", "eth0"]);
-            podwire_sys::netns::NamedNetNs::remove(entry.path()).unwrap();
+            if !self.machines.contains(&name) {
+                let name = name.display().to_string();
+                self.world.try_exec(&["ip", "-n", &name, "link", "del", "eth0"]);
+            }
+            NamedNetNs::remove(Path::new(NAMESPACES).join(name)).unwrap();
         }
         for name in links(self.world) {
             if !self.hardware.contains(&name) {
@@ -82,6 +91,11 @@ impl<'a> Boots<'a> {
             podwire_sys::sysctl::write(key, "0").unwrap();
         }
     }
+}
+
+fn namespaces() -> Vec<OsString> {
+    let entries = std::fs::read_dir(NAMESPACES).unwrap();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
 }
 
 fn links(world: &World) -> Vec<String> {
