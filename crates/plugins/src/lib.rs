@@ -10,6 +10,8 @@ pub mod interface;
 pub mod ipam;
 pub mod meta;
 
+#[cfg(test)]
+mod counted;
 mod distinct;
 mod registry;
 
