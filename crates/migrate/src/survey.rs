@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use podwire_plugin::aside;
 use podwire_spec::Error;
-use rustix::fs::OFlags;
+use podwire_sys::file::open_plain;
 
 use crate::place::{Place, identity, target};
 use crate::program::Program;
@@ -160,16 +159,9 @@ fn step(name: &str, program: &Program, forwards: bool, is_ours: bool) -> Step {
     }
 }
 
-/// Opens a plain file; nobody is waited for, as at a pipe.
-fn open(path: &Path) -> Option<File> {
-    let flags = OFlags::NONBLOCK.bits().try_into().ok()?;
-    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
-}
-
 /// Whether two files hold the same bytes.
 pub(crate) fn same_content(one: &Path, two: &Path) -> bool {
-    let (Some(one), Some(two)) = (open(one), open(two)) else { return false };
+    let (Ok(one), Ok(two)) = (open_plain(one), open_plain(two)) else { return false };
     let length = |file: &File| file.metadata().map(|found| found.len());
     if !matches!((length(&one), length(&two)), (Ok(one), Ok(two)) if one == two) {
         return false;

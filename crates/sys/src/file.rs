@@ -15,6 +15,6 @@ pub use directory::{
     create_dir_all, quarantine, refuse_foreign_link, regular_files, walk_regular_files,
 };
 pub use linked::{Linked, Unnamed, create_linked};
-pub use read::read_bounded;
+pub use read::{open_plain, read_bounded};
 pub use room::room_for_files;
 pub use temporary::{is_temporary_name, remove_abandoned_temporaries};

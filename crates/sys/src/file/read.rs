@@ -1,13 +1,35 @@
 //! Reading a file that someone else wrote.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::PathError;
 use crate::error::at;
+
+/// Opens the plain file `path` to read it. Symbolic links are followed; FIFOs and
+/// devices are refused without blocking.
+///
+/// # Errors
+/// `InvalidInput` for what isn't a plain file, else what the kernel said.
+pub fn open_plain(path: &Path) -> Result<File, PathError> {
+    open(path).map(|(file, _)| file.into())
+}
+
+fn open(path: &Path) -> Result<(OwnedFd, Stat), PathError> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(at("reading", path))?;
+    let stat = rustix::fs::fstat(&file).map_err(at("reading", path))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        let reason = io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file");
+        return Err(PathError::new("reading", path, reason));
+    }
+    Ok((file, stat))
+}
 
 /// Reads all of the plain file `path`, at most `limit` bytes. Symbolic links are
 /// followed; FIFOs and devices are refused without blocking.
@@ -16,16 +38,11 @@ use crate::error::at;
 /// `FileTooLarge` beyond the limit, `InvalidInput` for what isn't a plain file, else
 /// what the kernel said.
 pub fn read_bounded(path: &Path, limit: usize) -> Result<Vec<u8>, PathError> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(at("reading", path))?;
-    let stat = rustix::fs::fstat(&file).map_err(at("reading", path))?;
-    let refused =
-        |kind, reason: String| PathError::new("reading", path, io::Error::new(kind, reason));
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(refused(io::ErrorKind::InvalidInput, "it is not a plain file".to_owned()));
-    }
-    let too_large =
-        || refused(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes"));
+    let (file, stat) = open(path)?;
+    let too_large = || {
+        let reason = format!("it is larger than {limit} bytes");
+        PathError::new("reading", path, io::Error::new(io::ErrorKind::FileTooLarge, reason))
+    };
     // Files of /proc say that they have no size, and kernel parameters that are
     // lists of numbers end after the first read, however little it took.
     let expected = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
